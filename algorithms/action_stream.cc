@@ -1,0 +1,211 @@
+#include "algorithms/action_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "gloo/common/error.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+namespace {
+
+// A block range as contiguous pieces: two where it wraps around.
+std::array<Piece, 2> piecesOf(const Layout& layout, const Blocks& blocks) {
+  const int untilEnd = std::min(blocks.count, layout.blocks - blocks.first);
+  const size_t begin = layout.offset(blocks.first);
+  const size_t end = layout.offset(blocks.first + untilEnd);
+  return {Piece{begin, end - begin},
+          Piece{0, layout.offset(blocks.count - untilEnd)}};
+}
+
+const Layout& layoutOf(const Layouts& layouts, const Blocks& blocks) {
+  switch (blocks.area) {
+    case Area::kInput:
+      return layouts.input;
+    case Area::kOutput:
+      return layouts.output;
+    default:
+      return layouts.scratch;
+  }
+}
+
+size_t ceilDivide(size_t a, size_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+Segments::Segments(const Step& step, const Layouts& layouts, size_t maxElements)
+    : step_(step), maxElements_(std::max<size_t>(1, maxElements)) {
+  if (step.kind != StepKind::kRecv) {
+    source_ = piecesOf(layoutOf(layouts, step.source), step.source);
+  }
+  target_ = source_;
+  if (step.kind != StepKind::kSend) {
+    target_ = piecesOf(layoutOf(layouts, step.target), step.target);
+  }
+  if (step.kind == StepKind::kRecv) {
+    source_ = target_;
+  }
+  for (size_t i = 0; i < 2; i++) {
+    if (source_[i].elements != target_[i].elements) {
+      throw InvalidOperationException(
+          "schedule: source and target of a step differ in size");
+    }
+  }
+  skipEmpty();
+}
+
+size_t Segments::elements() const {
+  const size_t all = source_[piece_].elements;
+  const size_t part = ceilDivide(all, ceilDivide(all, maxElements_));
+  return std::min(part, all - done_);
+}
+
+void Segments::advance() {
+  done_ += elements();
+  if (done_ == source_[piece_].elements) {
+    piece_++;
+    done_ = 0;
+    skipEmpty();
+  }
+}
+
+void Segments::skipEmpty() {
+  while (piece_ < 2 && source_[piece_].elements == 0) {
+    piece_++;
+  }
+}
+
+ActionStream::ActionStream(const Steps& steps, const Layouts& layouts,
+                           const ExpandOptions& options)
+    : steps_(steps), layouts_(layouts), options_(options) {
+  sizeStage();
+}
+
+size_t ActionStream::scratchBytes() const {
+  return usesScratch_ ? layouts_.scratch.elements * options_.elementSize : 0;
+}
+
+// One stage slot per staged segment, as long as there is room: then every
+// receive can be posted at once.
+void ActionStream::sizeStage() {
+  size_t segments = 0;
+  for (int i = 0; i < steps_.size(); i++) {
+    const Step step = steps_.at(i);
+    usesScratch_ |=
+        step.kind != StepKind::kIdle && (step.source.area == Area::kScratch ||
+                                         step.target.area == Area::kScratch);
+    if (step.kind != StepKind::kRecvReduce) {
+      continue;
+    }
+    for (Segments s(step, layouts_, maxElements()); !s.atEnd(); s.advance()) {
+      segments++;
+      slotBytes_ = std::max(slotBytes_, s.elements() * options_.elementSize);
+    }
+  }
+  if (segments > 0) {
+    // Slots start on cache lines of their own.
+    slotBytes_ = ceilDivide(slotBytes_, 64) * 64;
+    const size_t fit = std::max<size_t>(2, options_.stageBytes / slotBytes_);
+    slots_ = std::min({segments, fit, static_cast<size_t>(window())});
+  }
+}
+
+// Steps of equal round are neighbours.
+bool ActionStream::startRound() {
+  round_.clear();
+  turn_ = 0;
+  int round = -1;
+  for (; nextStep_ < steps_.size(); nextStep_++) {
+    const Step step = steps_.at(nextStep_);
+    if (!round_.empty() && step.round != round) {
+      break;
+    }
+    if (step.kind == StepKind::kIdle) {
+      continue;
+    }
+    round = step.round;
+    if (Segments s(step, layouts_, maxElements()); !s.atEnd()) {
+      round_.push_back(s);
+    }
+  }
+  return !round_.empty();
+}
+
+bool ActionStream::next(Action& action) {
+  while (true) {
+    if (turn_ == round_.size()) {
+      // All had their turn: those that have segments left get another.
+      std::erase_if(round_, [](const Segments& s) { return s.atEnd(); });
+      turn_ = 0;
+      if (round_.empty() && !startRound()) {
+        return false;
+      }
+    }
+    Segments& segment = round_[turn_];
+    const bool needed = makeAction(segment, action);
+    if (!owesReduce_) {
+      segment.advance();
+      turn_++;
+    }
+    if (needed) {
+      return true;
+    }
+  }
+}
+
+bool ActionStream::makeAction(const Segments& segment, Action& action) {
+  const Step& step = segment.step();
+  action = Action{};
+  action.bytes = segment.elements() * options_.elementSize;
+  action.source = place(step.source.area, segment.sourceOffset());
+  action.target = place(step.target.area, segment.targetOffset());
+  switch (step.kind) {
+    case StepKind::kSend:
+      action.kind = ActionKind::kSend;
+      action.peer = step.peer;
+      return true;
+    case StepKind::kRecv:
+      action.kind = ActionKind::kRecv;
+      action.peer = step.peer;
+      return true;
+    case StepKind::kRecvReduce: {
+      const Place slot{Memory::kStage, staged_ % slots_ * slotBytes_};
+      owesReduce_ = !owesReduce_;
+      if (owesReduce_) {
+        action.kind = ActionKind::kRecv;
+        action.peer = step.peer;
+        action.source = {};
+        action.target = slot;
+        return true;
+      }
+      action.kind = ActionKind::kReduce;
+      action.ownFirst = step.ownFirst;
+      action.staged = slot;
+      staged_++;
+      return true;
+    }
+    case StepKind::kReduce:
+      action.kind = ActionKind::kReduce;
+      action.staged = std::exchange(action.source, action.target);
+      action.ownFirst = true;
+      return true;
+    default:
+      action.kind = ActionKind::kCopy;
+      return action.source.memory != action.target.memory ||
+             action.source.offset != action.target.offset;
+  }
+}
+
+Place ActionStream::place(Area area, size_t offsetElements) const {
+  const size_t offset = offsetElements * options_.elementSize;
+  if (area == Area::kInput && options_.inPlace) {
+    return {Memory::kOutput, offset + options_.inPlaceOffset};
+  }
+  if (area == Area::kOutput && options_.inPlace) {
+    return {Memory::kOutput, offset + options_.outputOffset};
+  }
+  return {static_cast<Memory>(area), offset};
+}
+
+}  // namespace algorithms
+GLOO_NAMESPACE_END

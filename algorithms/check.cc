@@ -1,0 +1,190 @@
+#include "gloo/internal/check.h"
+
+#include "algorithms/catalogue.h"
+#include "gloo/common/string.h"
+#include "gloo/internal/kernels.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace internal {
+namespace {
+
+// Widths in bits, lowest field first; 64 together.
+constexpr int kOperationBits = 5;
+constexpr int kTypeBits = 5;
+constexpr int kReductionBits = 4;
+constexpr int kSizeBits = 4;
+constexpr int kAlgorithmBits = 6;
+constexpr int kSequenceBits = 12;
+constexpr int kRootBits = 8;
+constexpr int kCountBits = 20;
+static_assert(kOperationBits + kTypeBits + kReductionBits + kSizeBits +
+                  kAlgorithmBits + kSequenceBits + kRootBits + kCountBits ==
+              64);
+
+static_assert(kSequenceShift == kOperationBits + kTypeBits + kReductionBits +
+                                    kSizeBits + kAlgorithmBits &&
+              CheckFields::kMaxSequence == (1 << kSequenceBits) - 1 &&
+              CheckFields::kExactCounts == 1 << (kCountBits - 1));
+
+constexpr uint64_t mask(int bits) { return (uint64_t{1} << bits) - 1; }
+
+// Zero means that a side does not know.
+bool meet(unsigned a, unsigned b) { return a == b || a == 0 || b == 0; }
+
+std::string_view nameOfOperation(uint8_t operation) {
+  return operation == 0 ? "no collective"
+                        : algorithms::nameOf(
+                              static_cast<algorithms::Collective>(operation));
+}
+
+bool hasRoot(uint8_t operation) {
+  using algorithms::Collective;
+  switch (static_cast<Collective>(operation)) {
+    case Collective::kReduce:
+    case Collective::kBroadcast:
+    case Collective::kScatter:
+    case Collective::kGather:
+    case Collective::kGatherv:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string nameOfCount(uint32_t count) {
+  return count < CheckFields::kExactCounts
+             ? MakeString(count)
+             : MakeString("others (hash ",
+                          count & (CheckFields::kExactCounts - 1), ")");
+}
+
+class Difference {
+ public:
+  Difference(int one, int other) : one_(one), other_(other) {}
+
+  template <typename T>
+  void add(const char* field, const T& one, const T& other) {
+    text_ += MakeString(text_.empty() ? "" : "; ", field, ": ", one,
+                        " on rank ", one_, ", ", other, " on rank ", other_);
+  }
+  std::string text() const {
+    return text_.empty() ? std::string("no difference") : text_;
+  }
+
+ private:
+  const int one_;
+  const int other_;
+  std::string text_;
+};
+
+}  // namespace
+
+uint64_t CheckFields::pack() const {
+  uint64_t word = 0;
+  int at = 0;
+  const auto put = [&](uint64_t value, int bits) {
+    word |= (value & mask(bits)) << at;
+    at += bits;
+  };
+  put(operation, kOperationBits);
+  put(type, kTypeBits);
+  put(reduction, kReductionBits);
+  put(log2Size, kSizeBits);
+  put(algorithm, kAlgorithmBits);
+  put(sequence, kSequenceBits);
+  put(rootHash, kRootBits);
+  put(countHash, kCountBits);
+  return word;
+}
+
+CheckFields CheckFields::unpack(uint64_t word) {
+  const auto take = [&word](int bits) {
+    const uint64_t value = word & mask(bits);
+    word >>= bits;
+    return value;
+  };
+  CheckFields f;
+  f.operation = static_cast<uint8_t>(take(kOperationBits));
+  f.type = static_cast<uint8_t>(take(kTypeBits));
+  f.reduction = static_cast<uint8_t>(take(kReductionBits));
+  f.log2Size = static_cast<uint8_t>(take(kSizeBits));
+  f.algorithm = static_cast<uint8_t>(take(kAlgorithmBits));
+  f.sequence = static_cast<uint16_t>(take(kSequenceBits));
+  f.rootHash = static_cast<uint8_t>(take(kRootBits));
+  f.countHash = static_cast<uint32_t>(take(kCountBits));
+  return f;
+}
+
+bool checksAgree(uint64_t mine, uint64_t theirs) {
+  if (mine == theirs) {
+    return true;
+  }
+  const CheckFields a = CheckFields::unpack(mine);
+  const CheckFields b = CheckFields::unpack(theirs);
+  return a.operation == b.operation && meet(a.type, b.type) &&
+         meet(a.reduction, b.reduction) && a.log2Size == b.log2Size &&
+         a.algorithm == b.algorithm && meet(a.sequence, b.sequence) &&
+         a.rootHash == b.rootHash && a.countHash == b.countHash;
+}
+
+std::string describeDisagreement(const Statement& one, const Statement& other) {
+  const CheckFields a = CheckFields::unpack(one.word);
+  const CheckFields b = CheckFields::unpack(other.word);
+  Difference d(one.rank, other.rank);
+  if (a.operation != b.operation) {
+    d.add("operation", nameOfOperation(a.operation),
+          nameOfOperation(b.operation));
+    return d.text();  // the other fields have no meaning in common
+  }
+  if (!meet(a.type, b.type)) {
+    d.add("element type", nameOf(static_cast<ElementType>(a.type)),
+          nameOf(static_cast<ElementType>(b.type)));
+  }
+  if (!meet(a.reduction, b.reduction)) {
+    d.add("reduction", nameOf(static_cast<Reduction>(a.reduction)),
+          nameOf(static_cast<Reduction>(b.reduction)));
+  }
+  if (a.log2Size != b.log2Size) {
+    d.add("element size (bytes, rounded up to a power of two)",
+          1u << a.log2Size, 1u << b.log2Size);
+  }
+  if (a.rootHash != b.rootHash) {
+    d.add("root", int{a.rootHash}, int{b.rootHash});
+  }
+  if (a.countHash != b.countHash) {
+    d.add("number of elements", nameOfCount(a.countHash),
+          nameOfCount(b.countHash));
+  }
+  if (a.algorithm != b.algorithm) {
+    d.add("algorithm", algorithms::nameOfAlgorithm(a.algorithm),
+          algorithms::nameOfAlgorithm(b.algorithm));
+  }
+  if (!meet(a.sequence, b.sequence)) {
+    d.add("sequence number of the tag", a.sequence, b.sequence);
+  }
+  return d.text();
+}
+
+std::string describeCheck(uint64_t word) {
+  const CheckFields f = CheckFields::unpack(word);
+  std::string text(nameOfOperation(f.operation));
+  if (f.operation == 0) {
+    return text;
+  }
+  if (f.countHash < CheckFields::kExactCounts) {
+    text += MakeString(" of ", f.countHash);
+  }
+  text += f.type != 0
+              ? MakeString(" ", nameOf(static_cast<ElementType>(f.type)))
+              : MakeString(" elements of up to ", 1u << f.log2Size, " bytes");
+  if (f.reduction != 0) {
+    text += MakeString(", ", nameOf(static_cast<Reduction>(f.reduction)));
+  }
+  if (hasRoot(f.operation)) {
+    text += MakeString(", root ", int{f.rootHash});
+  }
+  return text + MakeString(", by ", algorithms::nameOfAlgorithm(f.algorithm));
+}
+
+}  // namespace internal
+GLOO_NAMESPACE_END

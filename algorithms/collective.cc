@@ -1,0 +1,176 @@
+#include "algorithms/collective.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "gloo/common/logging.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+namespace {
+
+using internal::Vector;
+using internal::Vectors;
+
+// Several inputs are reduced chunk by chunk, so that the result so far stays in
+// the cache.
+constexpr size_t kChunkBytes = 32 * 1024;
+
+void requireList(const Vectors& vectors, const char* collective,
+                 const char* what) {
+  for (size_t i = 0; i < vectors.size(); i++) {
+    GLOO_ENFORCE(vectors[i].data != nullptr || vectors[i].bytes == 0,
+                 collective, ": ", what, " ", i, " is null");
+    GLOO_ENFORCE_EQ(vectors[i].bytes, vectors[0].bytes, collective, ": ", what,
+                    " ", i, " has another length than ", what, " 0");
+  }
+}
+
+}  // namespace
+
+void requireVectors(const CollectiveCall& call, const char* collective) {
+  requireList(call.inputs, collective, "input");
+  requireList(call.outputs, collective, "output");
+}
+
+void requireRoot(const CollectiveCall& call, const char* collective) {
+  GLOO_ENFORCE(call.root >= 0 && call.root < call.context->size, collective,
+               ": root ", call.root, " is not a rank; set one of 0..",
+               call.context->size - 1, " with setRoot");
+}
+
+void requireReduceFunction(const CollectiveCall& call, const char* collective) {
+  GLOO_ENFORCE(call.reduce != nullptr || call.known.kernel != nullptr,
+               collective, ": no reduce function; call setReduceFunction");
+  const size_t size = internal::elementBytes(call.known.type);
+  GLOO_ENFORCE(size == 0 || size == call.elementSize, collective,
+               ": the reduce function is for ",
+               internal::nameOf(call.known.type), ", but elements have ",
+               call.elementSize, " bytes");
+}
+
+void requireNoOverlap(const Vector& input, const Vector& output,
+                      const char* collective) {
+  const auto in = reinterpret_cast<uintptr_t>(input.data);
+  const auto out = reinterpret_cast<uintptr_t>(output.data);
+  GLOO_ENFORCE(in == out || in + input.bytes <= out || out + output.bytes <= in,
+               collective,
+               ": input and output overlap; use the same memory or other");
+}
+
+void requireOneInput(const CollectiveCall& call, const char* collective) {
+  GLOO_ENFORCE(!call.inputs.empty(), collective, ": no input; call setInput");
+  requireList(call.inputs, collective, "input");
+}
+
+void requireOneOutput(const CollectiveCall& call, const char* collective) {
+  GLOO_ENFORCE(!call.outputs.empty(), collective,
+               ": no output; call setOutput");
+  requireList(call.outputs, collective, "output");
+}
+
+void requireCounts(const CollectiveCall& call,
+                   const std::vector<size_t>& offsets, const char* collective,
+                   const char* what) {
+  const size_t ranks = static_cast<size_t>(call.context->size);
+  GLOO_ENFORCE_EQ(offsets.empty() ? 0 : offsets.size() - 1, ranks, collective,
+                  ": the ", what, " has not one count for each of the ", ranks,
+                  " ranks");
+}
+
+size_t elementsPerRank(const CollectiveCall& call, const Vector& vector,
+                       const char* collective, const char* what) {
+  const size_t elements = vector.bytes / call.elementSize;
+  const size_t ranks = static_cast<size_t>(call.context->size);
+  GLOO_ENFORCE_EQ(elements % ranks, size_t{0}, collective, ": the ", what,
+                  " has ", elements, " elements, which is no multiple of the ",
+                  ranks, " ranks");
+  return elements / ranks;
+}
+
+void requireElements(const CollectiveCall& call, const Vector& vector,
+                     size_t elements, const char* collective,
+                     const char* what) {
+  GLOO_ENFORCE_EQ(vector.bytes / call.elementSize, elements, collective,
+                  ": the ", what, " must have ", elements, " elements");
+}
+
+bool isPartOf(const Vector& output, size_t offset, const Vector& input,
+              const char* collective) {
+  if (input.data != nullptr && output.data != nullptr &&
+      input.data == static_cast<char*>(output.data) + offset) {
+    return true;
+  }
+  const auto in = reinterpret_cast<uintptr_t>(input.data);
+  const auto out = reinterpret_cast<uintptr_t>(output.data);
+  GLOO_ENFORCE(in + input.bytes <= out || out + output.bytes <= in, collective,
+               ": input and output overlap; where the operation is in place, "
+               "the input of this rank begins at byte ",
+               offset, " of the output");
+  return false;
+}
+
+Request requestOf(Collective collective, const CollectiveCall& call) {
+  Request request;
+  request.collective = collective;
+  request.type = call.type;
+  request.reduction = call.known.reduction;
+  request.elementSize = call.elementSize;
+  request.root = std::max(0, call.root);
+  request.maxSegmentBytes = call.maxSegmentBytes;
+  request.forced = call.algorithm;
+  return request;
+}
+
+Arguments argumentsOf(const CollectiveCall& call, uint8_t prefix) {
+  Arguments arguments;
+  arguments.function = call.reduce != nullptr ? &call.reduce : nullptr;
+  arguments.kernel = call.known.kernel;
+  arguments.prefix = prefix;
+  arguments.tag = call.tag;
+  arguments.timeout = call.timeout == transport::UnboundBuffer::kUnsetTimeout
+                          ? call.context->getTimeout()
+                          : call.timeout;
+  return arguments;
+}
+
+Reducer reducerOf(const CollectiveCall& call) {
+  return {call.known.kernel, &call.reduce, call.elementSize};
+}
+
+void reduceLocally(const Reducer& reduce, const Vectors& inputs, void* target) {
+  const size_t bytes = inputs[0].bytes;
+  const size_t chunk = std::max<size_t>(1, kChunkBytes / reduce.elementSize) *
+                       reduce.elementSize;
+  const auto at = [](void* data, size_t offset) {
+    return static_cast<char*>(data) + offset;
+  };
+  for (size_t done = 0; done < bytes; done += chunk) {
+    const size_t part = std::min(chunk, bytes - done);
+    for (size_t i = 1; i < inputs.size(); i++) {
+      reduce(at(target, done), at(i == 1 ? inputs[0].data : target, done),
+             at(inputs[i].data, done), part);
+    }
+  }
+}
+
+void copyToAll(const Vectors& outputs) {
+  for (size_t i = 1; i < outputs.size() && outputs[i].bytes > 0; i++) {
+    std::memcpy(outputs[i].data, outputs[0].data, outputs[0].bytes);
+  }
+}
+
+void divideIfAverage(const CollectiveCall& call, void* data, size_t bytes,
+                     size_t contributions) {
+  if (call.known.reduction != internal::Reduction::kAverage) {
+    return;
+  }
+  const internal::DivideKernel divide =
+      internal::divideKernelFor(call.known.type);
+  GLOO_ENFORCE(divide != nullptr, "an average of ",
+               internal::nameOf(call.known.type), " is not defined");
+  divide(data, bytes / call.elementSize, contributions);
+}
+
+}  // namespace algorithms
+GLOO_NAMESPACE_END

@@ -1,0 +1,258 @@
+#include "algorithms/executor.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "gloo/common/error.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+
+using internal::Cause;
+using internal::Operation;
+
+namespace {
+
+// After local work on this many bytes the transport gets a turn.
+constexpr size_t kPollBytes = 32 * 1024;
+
+}  // namespace
+
+Executor::Executor(const Program& program)
+    : program_(program),
+      window_(static_cast<size_t>(program.window)),
+      mask_(std::bit_ceil(std::min(window_, program.actions.size() + 1)) - 1),
+      states_(program.actions.size(), kWaiting),
+      operations_(std::make_unique<Operation[]>(mask_ + 1)),
+      ready_([this] { return anyEnded(); }) {
+  if (program.window > kMaxWindow) {
+    throw InvalidOperationException("executor: window too large");
+  }
+}
+
+void Executor::run(const Run& run) {
+  run_ = &run;
+  head_ = 0;
+  inFlight_ = 0;
+  std::fill(states_.begin(), states_.end(), kWaiting);
+  const size_t end = program_.actions.size();
+  if (end == 0) {
+    // Nothing to do, but not on a context that has failed.
+    if (const internal::CausePtr cause = run.channel->failure()) {
+      internal::throwCause(
+          *cause, MakeString("rank ", run.channel->rank(), ": ", run.collective,
+                             " tag ", run.tag));
+    }
+    return;
+  }
+  try {
+    while (true) {
+      const bool changed = sweep();
+      if (head_ == end) {
+        return;
+      }
+      if (!changed && !run.channel->waitUntil(ready_, run.deadline)) {
+        throwTimeout();
+      }
+    }
+  } catch (const std::exception& e) {
+    const std::string doing = describe(firstOpen());
+    const internal::CausePtr cause = run.channel->failure();
+    abandon(doing + ": " + e.what());
+    if (cause != nullptr) {
+      internal::throwCause(*cause, doing);
+    }
+    throw;
+  } catch (...) {
+    abandon(describe(firstOpen()) + ": a reduce function threw");
+    throw;
+  }
+}
+
+bool Executor::sweep() {
+  const auto& actions = program_.actions;
+  bool changed = false;
+  const size_t end = std::min(actions.size(), head_ + window_);
+  for (size_t i = head_; i < end; i++) {
+    if (states_[i] == kWaiting) {
+      if (ready(actions[i])) {
+        start(i, actions[i]);
+        changed = true;
+      }
+    }
+    if (states_[i] == kStarted && finish(i, actions[i])) {
+      changed = true;
+    }
+  }
+  while (head_ < actions.size() && states_[head_] == kDone) {
+    head_++;
+  }
+  return changed;
+}
+
+bool Executor::ready(const Action& action) const {
+  if (action.after >= 0 &&
+      states_[static_cast<size_t>(action.after)] == kWaiting) {
+    return false;
+  }
+  const uint32_t* waits = program_.waits.data() + action.firstWait;
+  for (uint32_t i = 0; i < action.waitCount; i++) {
+    if (states_[waits[i]] != kDone) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void Executor::start(size_t index, const Action& action) {
+  if (action.kind == ActionKind::kSend) {
+    run_->channel->postSend(operation(index), action.peer, run_->slot,
+                            at(action.source), action.bytes, run_->check);
+  } else if (action.kind == ActionKind::kRecv) {
+    run_->channel->postRecv(operation(index), action.peer, run_->slot,
+                            at(action.target), action.bytes, run_->check);
+  } else {
+    perform(action);
+    states_[index] = kDone;
+    return;
+  }
+  inFlight_ |= uint64_t{1} << (index & mask_);
+  states_[index] = kStarted;
+}
+
+char* Executor::inputBlock(size_t offset) const {
+  const size_t bytes = run_->inputBlockBytes;
+  const auto* block =
+      static_cast<const char*>(run_->inputBlocks[offset / bytes]);
+  return const_cast<char*>(block) + offset % bytes;  // only read
+}
+
+void Executor::perform(const Action& action) {
+  if (action.kind == ActionKind::kCopy) {
+    // The same where a caller's input block is its output.
+    if (at(action.target) != at(action.source)) {
+      std::memcpy(at(action.target), at(action.source), action.bytes);
+    }
+  } else if (action.ownFirst) {
+    run_->reduce(at(action.target), at(action.source), at(action.staged),
+                 action.bytes);
+  } else {
+    run_->reduce(at(action.target), at(action.staged), at(action.source),
+                 action.bytes);
+  }
+  if (action.bytes >= kPollBytes) {
+    run_->channel->poll();
+  }
+}
+
+bool Executor::finish(size_t index, const Action& action) {
+  Operation& op = operation(index);
+  const Operation::State state = op.state.load(std::memory_order_acquire);
+  if (state == Operation::State::kPending) {
+    return false;
+  }
+  inFlight_ &= ~(uint64_t{1} << (index & mask_));
+  if (state != Operation::State::kDone) {
+    throw IoException("the operation was cancelled");
+  }
+  if (action.kind == ActionKind::kRecv && op.bytesDone != action.bytes) {
+    throwShort(action, op);
+  }
+  states_[index] = kDone;
+  return true;
+}
+
+bool Executor::anyEnded() const {
+  for (uint64_t rest = inFlight_; rest != 0; rest &= rest - 1) {
+    if (!operations_[static_cast<size_t>(std::countr_zero(rest))].pending()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Both throw what the catch in run() replaces by the context's cause.
+void Executor::throwTimeout() {
+  const int culprit = program_.actions[firstOpen()].peer;
+  fail(Cause::Kind::kTimeout, culprit,
+       MakeString("Timed out after ", run_->timeout.count(),
+                  " ms waiting for rank ", culprit));
+}
+
+void Executor::throwShort(const Action& action, const Operation& op) {
+  fail(Cause::Kind::kMismatch, action.peer,
+       MakeString("rank ", action.peer, " sent a message of ", op.bytesDone,
+                  " bytes where rank ", run_->channel->rank(), " expects ",
+                  action.bytes,
+                  ": do all ranks pass the same count and element type?"));
+}
+
+void Executor::fail(Cause::Kind kind, int culprit, std::string text) {
+  auto cause = std::make_shared<Cause>();
+  cause->kind = kind;
+  cause->foundBy = run_->channel->rank();
+  cause->culprit = culprit;
+  cause->text = std::move(text);
+  run_->channel->fail(cause);
+  throw IoException(cause->text);
+}
+
+// Ends what is in flight; the context is unusable from here on, because peers
+// may be in the middle of messages of this run.
+void Executor::abandon(const std::string& why) noexcept {
+  try {
+    if (run_->channel->failure() == nullptr) {
+      Cause cause;
+      cause.foundBy = cause.culprit = run_->channel->rank();
+      cause.text = why;
+      run_->channel->fail(std::make_shared<const Cause>(std::move(cause)));
+    }
+  } catch (...) {
+    // Out of memory, or the channel is gone: what follows needs neither.
+  }
+  for (uint64_t rest = inFlight_; rest != 0; rest &= rest - 1) {
+    Operation& op = operations_[static_cast<size_t>(std::countr_zero(rest))];
+    try {
+      if (op.pending()) {
+        run_->channel->cancel(op);
+      }
+    } catch (...) {
+      // cancel() has ended the operation all the same.
+    }
+  }
+  inFlight_ = 0;
+}
+
+size_t Executor::firstOpen() const {
+  const size_t size = program_.actions.size();
+  const size_t end = std::min(size, head_ + window_);
+  size_t found = std::min(head_, size - 1);
+  // A receive says best whom this rank waits for.
+  for (const ActionKind kind : {ActionKind::kSend, ActionKind::kRecv}) {
+    for (size_t i = end; i-- > head_;) {
+      if (states_[i] == kStarted && program_.actions[i].kind == kind) {
+        found = i;
+      }
+    }
+  }
+  return found;
+}
+
+std::string Executor::describe(size_t index) const {
+  const Action& action = program_.actions[index];
+  const size_t done =
+      states_[index] == kStarted ? operation(index).bytesDone.load() : 0;
+  const char* verb = action.kind == ActionKind::kSend   ? "send to rank "
+                     : action.kind == ActionKind::kRecv ? "recv from rank "
+                                                        : "local step";
+  return MakeString(
+      "rank ", run_->channel->rank(), ": ", run_->collective, " tag ",
+      run_->tag, " (", run_->algorithm, "): ", verb,
+      action.peer >= 0 ? std::to_string(action.peer) : std::string(), ", ",
+      done, " of ", action.bytes, " bytes, step ", head_ + 1, " of ",
+      program_.actions.size());
+}
+
+}  // namespace algorithms
+GLOO_NAMESPACE_END

@@ -1,0 +1,110 @@
+// Performs a program on a channel: posts messages as soon as what they wait for
+// is done, reduces segments as they arrive, all under one deadline.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "algorithms/program.h"
+#include "gloo/internal/channel.h"
+#include "gloo/internal/kernels.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+
+// c = a (op) b on `bytes` bytes of elements. Borrows the function.
+struct Reducer {
+  internal::Kernel kernel = nullptr;                   // if known, else
+  const internal::ReduceFunction* function = nullptr;  // else nothing to do
+  size_t elementSize = 1;
+
+  void operator()(void* c, const void* a, const void* b, size_t bytes) const {
+    if (kernel != nullptr) {
+      kernel(c, a, b, bytes / elementSize);
+    } else if (function != nullptr) {
+      (*function)(c, a, b, bytes / elementSize);
+    }
+  }
+};
+
+// One run of a program. Borrows everything until the run has returned.
+struct Run {
+  internal::Channel* channel = nullptr;
+  std::array<char*, kMemories> memory{};  // kInput is only read
+  // Where the input's blocks of `inputBlockBytes` are not one after the other:
+  // a pointer to each. The program's actions read at most one at a time.
+  const void* const* inputBlocks = nullptr;
+  size_t inputBlockBytes = 0;
+  Reducer reduce;
+  uint64_t slot = 0;
+  uint64_t check = 0;
+  Deadline deadline;
+  // For the texts of errors.
+  std::string_view collective;
+  std::string_view algorithm;
+  uint32_t tag = 0;
+  std::chrono::milliseconds timeout{0};
+};
+
+// One thread at a time. run() allocates nothing unless it fails.
+class Executor {
+ public:
+  // Borrows the program, whose window is at most kMaxWindow.
+  explicit Executor(const Program& program);
+
+  // Returns when all actions are done. Throws TimeoutException at the deadline,
+  // the context's cause when it has failed, and what a reduce function throws;
+  // in each case the context has failed and no operation is in flight.
+  void run(const Run& run);
+
+  static constexpr int kMaxWindow = 64;
+
+ private:
+  enum State : uint8_t { kWaiting, kStarted, kDone };
+  using Operation = internal::Operation;
+
+  bool sweep();
+  bool ready(const Action& action) const;
+  void start(size_t index, const Action& action);
+  void perform(const Action& action);
+  bool finish(size_t index, const Action& action);
+  bool anyEnded() const;
+
+  Operation& operation(size_t index) const {
+    return operations_[index & mask_];
+  }
+  char* at(Place place) const {
+    if (place.memory == Memory::kInput && run_->inputBlocks != nullptr) {
+      return inputBlock(place.offset);
+    }
+    return run_->memory[static_cast<size_t>(place.memory)] + place.offset;
+  }
+  char* inputBlock(size_t offset) const;
+
+  [[noreturn]] void throwTimeout();
+  [[noreturn]] void throwShort(const Action& action, const Operation& op);
+  [[noreturn]] void fail(internal::Cause::Kind kind, int culprit,
+                         std::string text);
+  void abandon(const std::string& why) noexcept;
+  // The action that the run is stuck at.
+  size_t firstOpen() const;
+  std::string describe(size_t index) const;
+
+  const Program& program_;
+  const size_t window_;
+  const size_t mask_;  // the operation of action i is number i & mask_
+  std::vector<State> states_;
+  std::unique_ptr<Operation[]> operations_;
+  const std::function<bool()> ready_;
+  const Run* run_ = nullptr;
+  size_t head_ = 0;  // first action that is not done
+  uint64_t inFlight_ =
+      0;  // bit i: operations_[i] was posted and not yet reaped
+};
+
+}  // namespace algorithms
+GLOO_NAMESPACE_END

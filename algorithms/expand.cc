@@ -1,0 +1,77 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "algorithms/action_stream.h"
+#include "algorithms/hazards.h"
+#include "algorithms/program.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+namespace {
+
+// Finds out what each action has to wait for.
+class Expander {
+ public:
+  Program run(ActionStream stream) {
+    program_.window = stream.window();
+    program_.stageBytes = stream.stageBytes();
+    program_.scratchBytes = stream.scratchBytes();
+    for (Action action; stream.next(action);) {
+      add(action);
+    }
+    return std::move(program_);
+  }
+
+ private:
+  void add(Action action) {
+    const uint32_t index = static_cast<uint32_t>(program_.actions.size());
+    std::vector<uint32_t> waits;
+    if (action.kind != ActionKind::kRecv) {
+      hazards_.read(index, action.source, action.bytes, waits);
+    }
+    if (action.kind == ActionKind::kReduce) {
+      hazards_.read(index, action.staged, action.bytes, waits);
+    }
+    if (action.kind != ActionKind::kSend) {
+      hazards_.write(index, action.target, action.bytes, waits);
+    }
+    std::sort(waits.begin(), waits.end());
+    waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
+    action.firstWait = static_cast<uint32_t>(program_.waits.size());
+    action.waitCount = static_cast<uint32_t>(waits.size());
+    program_.waits.insert(program_.waits.end(), waits.begin(), waits.end());
+    chain(action, index);
+    program_.actions.push_back(action);
+  }
+
+  void chain(Action& action, uint32_t index) {
+    const bool sends = action.kind == ActionKind::kSend;
+    if (!sends && action.kind != ActionKind::kRecv) {
+      return;
+    }
+    auto [it, isFirst] = last_.try_emplace({action.peer, sends}, -1);
+    action.after = it->second;
+    it->second = static_cast<int32_t>(index);
+    (sends ? program_.sendBytes : program_.recvBytes) += action.bytes;
+  }
+
+  Program program_;
+  Hazards hazards_;
+  std::map<std::pair<int, bool>, int32_t> last_;
+};
+
+}  // namespace
+
+Program expandSteps(const std::vector<Step>& steps, const Layouts& layouts,
+                    const ExpandOptions& options) {
+  return Expander().run(ActionStream(Steps(steps), layouts, options));
+}
+
+Program expand(const Schedule& schedule, const Layouts& layouts,
+               const ExpandOptions& options) {
+  return Expander().run(ActionStream(Steps(schedule), layouts, options));
+}
+
+}  // namespace algorithms
+GLOO_NAMESPACE_END

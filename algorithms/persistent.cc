@@ -1,0 +1,351 @@
+#include "gloo/internal/persistent.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "algorithms/collective.h"
+#include "gloo/barrier_all_to_all.h"
+#include "gloo/barrier_all_to_one.h"
+#include "gloo/common/logging.h"
+#include "gloo/pairwise_exchange.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace internal {
+namespace {
+
+using namespace algorithms;
+
+// Of the slots of objects: no caller's and none of the free functions'.
+constexpr uint8_t kObjectSlotPrefix = 0xf0;
+
+// A plan that is checked out as long as the object lives.
+class Base : public Persistent {
+ protected:
+  Base(const std::shared_ptr<Context>& context, std::vector<void*> vectors,
+       const Shape& shape)
+      : context_(context) {
+    call_.context = context;
+    call_.elementSize = shape.elementSize;
+    call_.type = shape.type;
+    call_.root = shape.root;
+    call_.algorithm = shape.algorithm;
+    for (void* vector : vectors) {
+      call_.outputs.add({vector, shape.elements * shape.elementSize});
+    }
+  }
+
+  void setFunction(ReduceFunction function, const char* collective) {
+    call_.known = recognise(function);
+    call_.reduce = std::move(function);
+    requireReduceFunction(call_, collective);
+  }
+
+  // In place, on vectors of call_.outputs' length.
+  Request inPlaceRequest(Collective collective) const {
+    Request request = requestOf(collective, call_);
+    request.counts.count = call_.outputs[0].bytes / call_.elementSize;
+    request.inPlace = true;
+    return request;
+  }
+
+  void prepare(const Request& request) {
+    call_.tag = static_cast<uint32_t>(context_->nextSlot());
+    arguments_ = argumentsOf(call_, kObjectSlotPrefix);
+    request_ = request;
+    state_ = &State::of(*context_);
+    lease_.emplace(state_->checkOut(
+        request_, Slot::build(arguments_.prefix, arguments_.tag)));
+    if (!call_.outputs.empty()) {
+      keep(call_.outputs[0].data, call_.outputs[0].bytes);
+    }
+  }
+
+  // Memory that messages come from and go to.
+  void keep(void* data, size_t bytes) {
+    kept_.push_back(state_->channel().keep(data, bytes));
+  }
+
+  void runPlan(void* data) { runPlan(data, data); }
+  void runPlan(const void* input, void* output) {
+    arguments_.input = input;
+    arguments_.output = output;
+    arguments_.timeout = context_->getTimeout();
+    state_->run(*lease_, request_, arguments_);
+  }
+
+  const std::shared_ptr<Context> context_;
+  CollectiveCall call_;
+
+ private:
+  State* state_ = nullptr;
+  Request request_;
+  Arguments arguments_;
+  std::optional<Lease> lease_;
+  std::vector<std::unique_ptr<KeptMemory>> kept_;
+};
+
+class Allreduce final : public Base {
+ public:
+  Allreduce(const std::shared_ptr<Context>& context, std::vector<void*> vectors,
+            const Shape& shape, ReduceFunction function)
+      : Base(context, std::move(vectors), shape),
+        isLocal_(shape.algorithm == nullptr) {
+    GLOO_ENFORCE(!call_.outputs.empty(), "allreduce: no vectors");
+    requireVectors(call_, "allreduce");
+    setFunction(std::move(function), "allreduce");
+    if (!isLocal_) {
+      prepare(inPlaceRequest(Collective::kAllreduce));
+    }
+  }
+
+  void run() override {
+    void* const data = call_.outputs[0].data;
+    reduceLocally(reducerOf(call_), call_.outputs, data);
+    if (!isLocal_) {
+      runPlan(data);
+    }
+    copyToAll(call_.outputs);
+  }
+
+ private:
+  const bool isLocal_;
+};
+
+class Broadcast final : public Base {
+ public:
+  Broadcast(const std::shared_ptr<Context>& context, std::vector<void*> vectors,
+            const Shape& shape, int rootVector)
+      : Base(context,
+             rotated(std::move(vectors), context->rank, shape.root, rootVector),
+             shape) {
+    requireVectors(call_, "broadcast");
+    requireRoot(call_, "broadcast");
+    prepare(inPlaceRequest(Collective::kBroadcast));
+  }
+
+  void run() override {
+    runPlan(call_.outputs[0].data);
+    copyToAll(call_.outputs);
+  }
+
+ private:
+  // The root's vector first.
+  static std::vector<void*> rotated(std::vector<void*> vectors, int rank,
+                                    int root, int rootVector) {
+    GLOO_ENFORCE(!vectors.empty(), "broadcast: no vectors");
+    if (rank == root) {
+      GLOO_ENFORCE(
+          rootVector >= 0 && static_cast<size_t>(rootVector) < vectors.size(),
+          "broadcast: the root has no vector ", rootVector);
+      std::swap(vectors[0], vectors[static_cast<size_t>(rootVector)]);
+    }
+    return vectors;
+  }
+};
+
+class Barrier final : public Base {
+ public:
+  explicit Barrier(const std::shared_ptr<Context>& context)
+      : Base(context, {&token_}, {nullptr, 1, 1, ElementType::kUnknown, 0}) {
+    // The token stands for "heard of": joining two of them changes no byte.
+    call_.reduce = [](void*, const void*, const void*, size_t) {};
+    prepare(inPlaceRequest(Collective::kBarrier));
+  }
+
+  void run() override { runPlan(&token_); }
+
+ private:
+  char token_ = 0;
+};
+
+class Allgather final : public Base {
+ public:
+  Allgather(const std::shared_ptr<Context>& context,
+            std::vector<const void*> inputs, void* output, const Shape& shape)
+      : Base(context, {output}, wholeOf(shape, inputs.size(), context->size)),
+        bytes_(shape.elements * shape.elementSize) {
+    GLOO_ENFORCE(!inputs.empty(), "allgather: no inputs");
+    for (const void* input : inputs) {
+      call_.inputs.add({const_cast<void*>(input), bytes_});
+    }
+    requireVectors(call_, "allgather");
+    Request request = inPlaceRequest(Collective::kAllgather);
+    request.counts.count = shape.elements * inputs.size();
+    request.inPlaceOffset =
+        bytes_ * inputs.size() * static_cast<size_t>(context->rank);
+    own_ = static_cast<char*>(output) + request.inPlaceOffset;
+    prepare(request);
+  }
+
+  void run() override {
+    for (size_t i = 0; i < call_.inputs.size() && bytes_ > 0; i++) {
+      std::memmove(own_ + i * bytes_, call_.inputs[i].data, bytes_);
+    }
+    runPlan(call_.outputs[0].data);
+  }
+
+ private:
+  static Shape wholeOf(Shape shape, size_t inputs, int size) {
+    shape.elements *= inputs * static_cast<size_t>(size);
+    return shape;
+  }
+
+  const size_t bytes_;  // of an input
+  char* own_ = nullptr;
+};
+
+class ReduceScatter final : public Base {
+ public:
+  ReduceScatter(const std::shared_ptr<Context>& context,
+                std::vector<void*> vectors, const Shape& shape,
+                const std::vector<int>& counts, ReduceFunction function)
+      : Base(context, std::move(vectors), shape), offsets_{0} {
+    GLOO_ENFORCE(!call_.outputs.empty(), "reduce_scatter: no vectors");
+    requireVectors(call_, "reduce_scatter");
+    setFunction(std::move(function), "reduce_scatter");
+    for (const int count : counts) {
+      GLOO_ENFORCE(count >= 0, "reduce_scatter: a count is negative: ", count);
+      offsets_.push_back(offsets_.back() + static_cast<size_t>(count));
+    }
+    requireCounts(call_, offsets_, "reduce_scatter", "result");
+    GLOO_ENFORCE_EQ(offsets_.back(), shape.elements,
+                    "reduce_scatter: the ranks' elements do not add up to the "
+                    "number of elements");
+    const auto rank = static_cast<size_t>(context->rank);
+    begin_ = offsets_[rank] * shape.elementSize;
+    bytes_ = offsets_[rank + 1] * shape.elementSize - begin_;
+    Request request = inPlaceRequest(Collective::kReduceScatterv);
+    request.counts = {};
+    request.counts.sendOffsets = offsets_.data();
+    request.outputOffset = begin_;
+    prepare(request);
+  }
+
+  void run() override {
+    char* const data = static_cast<char*>(call_.outputs[0].data);
+    reduceLocally(reducerOf(call_), call_.outputs, data);
+    runPlan(data);
+    // The own part lies where it was reduced; it belongs to the front.
+    for (size_t i = call_.outputs.size(); i-- > 0 && bytes_ > 0;) {
+      std::memmove(call_.outputs[i].data, data + begin_, bytes_);
+    }
+  }
+
+ private:
+  std::vector<size_t> offsets_;
+  size_t begin_ = 0;  // of the own part, in bytes
+  size_t bytes_ = 0;
+};
+
+// An alltoallv in which most counts are zero.
+class Exchange final : public Base {
+ public:
+  Exchange(const std::shared_ptr<Context>& context, size_t bytes,
+           const std::vector<int>& peers)
+      : Base(context, {}, {}), offsets_{0} {
+    for (int rank = 0; rank < context->size; rank++) {
+      const bool isPeer =
+          std::find(peers.begin(), peers.end(), rank) != peers.end();
+      offsets_.push_back(offsets_.back() + (isPeer ? bytes : 0));
+    }
+    sent_.resize(offsets_.back());
+    received_.resize(offsets_.back());
+    Request request = requestOf(Collective::kAlltoallv, call_);
+    request.counts.sendOffsets = request.counts.recvOffsets = offsets_.data();
+    prepare(request);
+    keep(sent_.data(), sent_.size());
+    keep(received_.data(), received_.size());
+  }
+
+  void run() override { runPlan(sent_.data(), received_.data()); }
+
+ private:
+  std::vector<size_t> offsets_;
+  std::vector<char> sent_;
+  std::vector<char> received_;
+};
+
+std::vector<int> partnersOf(const Context& context, int destinations) {
+  GLOO_ENFORCE(destinations > 0 && destinations < 31 &&
+                   context.size % (1 << destinations) == 0,
+               "pairwise exchange: ", context.size,
+               " ranks cannot exchange with ", destinations,
+               " destinations each; the ranks must be a multiple of two to the "
+               "power of the destinations");
+  std::vector<int> partners;
+  for (int i = 0; i < destinations; i++) {
+    partners.push_back(context.rank ^ (1 << i));
+  }
+  return partners;
+}
+
+}  // namespace
+
+Persistent::~Persistent() = default;
+
+std::unique_ptr<Persistent> Persistent::allreduce(
+    const std::shared_ptr<Context>& context, std::vector<void*> vectors,
+    const Shape& shape, ReduceFunction function) {
+  return std::make_unique<Allreduce>(context, std::move(vectors), shape,
+                                     std::move(function));
+}
+
+std::unique_ptr<Persistent> Persistent::broadcast(
+    const std::shared_ptr<Context>& context, std::vector<void*> vectors,
+    const Shape& shape, int rootVector) {
+  return std::make_unique<Broadcast>(context, std::move(vectors), shape,
+                                     rootVector);
+}
+
+std::unique_ptr<Persistent> Persistent::barrier(
+    const std::shared_ptr<Context>& context) {
+  return std::make_unique<Barrier>(context);
+}
+
+std::unique_ptr<Persistent> Persistent::allgather(
+    const std::shared_ptr<Context>& context, std::vector<const void*> inputs,
+    void* output, const Shape& shape) {
+  return std::make_unique<Allgather>(context, std::move(inputs), output, shape);
+}
+
+std::unique_ptr<Persistent> Persistent::reduceScatter(
+    const std::shared_ptr<Context>& context, std::vector<void*> vectors,
+    const Shape& shape, const std::vector<int>& counts,
+    ReduceFunction function) {
+  return std::make_unique<ReduceScatter>(context, std::move(vectors), shape,
+                                         counts, std::move(function));
+}
+
+std::unique_ptr<Persistent> Persistent::exchange(
+    const std::shared_ptr<Context>& context, int bytes, int destinations) {
+  const std::vector<int> partners = partnersOf(*context, destinations);
+  GLOO_ENFORCE(bytes >= destinations,
+               "pairwise exchange: less than a byte for each of ", destinations,
+               " destinations");
+  return std::make_unique<Exchange>(
+      context, static_cast<size_t>(bytes / destinations), partners);
+}
+
+}  // namespace internal
+
+BarrierAllToAll::BarrierAllToAll(const std::shared_ptr<Context>& context)
+    : Barrier(context), persistent_(internal::Persistent::barrier(context)) {}
+BarrierAllToAll::~BarrierAllToAll() noexcept(false) = default;
+void BarrierAllToAll::run() { persistent_->run(); }
+
+BarrierAllToOne::BarrierAllToOne(const std::shared_ptr<Context>& context, int)
+    : Barrier(context), persistent_(internal::Persistent::barrier(context)) {}
+BarrierAllToOne::~BarrierAllToOne() noexcept(false) = default;
+void BarrierAllToOne::run() { persistent_->run(); }
+
+PairwiseExchange::PairwiseExchange(const std::shared_ptr<Context>& context,
+                                   int numBytes, int numDestinations)
+    : Algorithm(context),
+      persistent_(
+          internal::Persistent::exchange(context, numBytes, numDestinations)) {}
+PairwiseExchange::~PairwiseExchange() noexcept(false) = default;
+void PairwiseExchange::run() { persistent_->run(); }
+
+GLOO_NAMESPACE_END

@@ -1,0 +1,136 @@
+#include "algorithms/plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "gloo/internal/check.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+namespace {
+
+std::vector<size_t> copyOf(const size_t* offsets, int size) {
+  return offsets == nullptr ? std::vector<size_t>()
+                            : std::vector<size_t>(offsets, offsets + size + 1);
+}
+
+bool equal(const size_t* a, const size_t* b, int size) {
+  return a == b ||
+         (a != nullptr && b != nullptr && std::equal(a, a + size + 1, b));
+}
+
+bool equal(const char* a, const char* b) {
+  return a == b || (a != nullptr && b != nullptr && std::strcmp(a, b) == 0);
+}
+
+// FNV-1a on 64-bit words, folded.
+class Hash {
+ public:
+  void add(uint64_t word) { value_ = (value_ ^ word) * 0x100000001b3; }
+  uint32_t value() const {
+    return static_cast<uint32_t>(value_ ^ (value_ >> 23) ^ (value_ >> 43));
+  }
+
+ private:
+  uint64_t value_ = 0xcbf29ce484222325;
+};
+
+}  // namespace
+
+Plan::Plan(const Request& request, int rank, int size, int radix,
+           const Selection& selection)
+    : size_(size),
+      request_(request),
+      sendOffsets_(copyOf(request.counts.sendOffsets, size)),
+      recvOffsets_(copyOf(request.counts.recvOffsets, size)),
+      program_(makeProgram(rank, radix, selection)),
+      check_(makeCheck()),
+      executor_(program_) {}
+
+bool Plan::serves(const Request& r) const {
+  const Request& mine = request_;
+  return mine.collective == r.collective &&
+         mine.counts.count == r.counts.count &&
+         mine.elementSize == r.elementSize && mine.type == r.type &&
+         mine.reduction == r.reduction && mine.inPlace == r.inPlace &&
+         mine.inPlaceOffset == r.inPlaceOffset &&
+         mine.outputOffset == r.outputOffset &&
+         mine.copiesInput == r.copiesInput && mine.root == r.root &&
+         mine.maxSegmentBytes == r.maxSegmentBytes && mine.window == r.window &&
+         mine.stageBytes == r.stageBytes && equal(mine.forced, r.forced) &&
+         equal(mine.counts.sendOffsets, r.counts.sendOffsets, size_) &&
+         equal(mine.counts.recvOffsets, r.counts.recvOffsets, size_);
+}
+
+Program Plan::makeProgram(int rank, int radix, const Selection& selection) {
+  if (!sendOffsets_.empty()) {
+    request_.counts.sendOffsets = sendOffsets_.data();
+  }
+  if (!recvOffsets_.empty()) {
+    request_.counts.recvOffsets = recvOffsets_.data();
+  }
+  const Setting setting{rank, size_, request_.root, radix};
+  algorithm_ =
+      &selection.choose(request_.collective, setting,
+                        sharedBytes(request_.collective, size_, request_.counts,
+                                    request_.elementSize),
+                        request_.forced);
+  ExpandOptions options;
+  options.elementSize = request_.elementSize;
+  options.segmentBytes = selection.segmentBytes(request_.maxSegmentBytes);
+  options.window = request_.window;
+  options.stageBytes = request_.stageBytes;
+  options.inPlace = request_.inPlace;
+  options.inPlaceOffset = request_.inPlaceOffset;
+  options.outputOffset = request_.outputOffset;
+  const Layouts layouts = layoutsOf(*algorithm_, setting, request_.counts);
+  copiedBytes_ =
+      request_.copiesInput ? layouts.input.elements * request_.elementSize : 0;
+  return expand(algorithm_->schedule(setting), layouts, options);
+}
+
+uint64_t Plan::makeCheck() const {
+  internal::CheckFields fields;
+  fields.operation = static_cast<uint8_t>(request_.collective);
+  fields.type = static_cast<uint8_t>(request_.type);
+  // Functions that the library does not know may all be the same.
+  fields.reduction = request_.reduction == internal::Reduction::kCustom
+                         ? 0
+                         : static_cast<uint8_t>(request_.reduction);
+  fields.log2Size = static_cast<uint8_t>(
+      std::min<int>(15, std::bit_width(request_.elementSize - 1)));
+  fields.algorithm = algorithm_->id;
+  fields.rootHash = static_cast<uint8_t>(request_.root);
+  fields.countHash = hashOfCounts();
+  return fields.pack();
+}
+
+// Of what all ranks know. (A root beyond its 8 bits is mixed in.)
+uint32_t Plan::hashOfCounts() const {
+  // Where each rank has counts of its own, there is nothing to agree on.
+  const bool agree = request_.collective != Collective::kGatherv &&
+                     request_.collective != Collective::kAlltoallv;
+  const bool several = request_.collective == Collective::kAllgatherv ||
+                       request_.collective == Collective::kReduceScatterv;
+  const uint64_t count = agree ? request_.counts.count : 0;
+  const auto beyond = static_cast<uint64_t>(request_.root) >> 8;
+  if (!several && beyond == 0 && count < internal::CheckFields::kExactCounts) {
+    return internal::CheckFields::exactCount(count);
+  }
+  Hash hash;
+  hash.add(count);
+  hash.add(beyond);
+  if (request_.collective == Collective::kAllgatherv) {
+    std::for_each(recvOffsets_.begin(), recvOffsets_.end(),
+                  [&](size_t offset) { hash.add(offset); });
+  }
+  if (request_.collective == Collective::kReduceScatterv) {
+    std::for_each(sendOffsets_.begin(), sendOffsets_.end(),
+                  [&](size_t offset) { hash.add(offset); });
+  }
+  return internal::CheckFields::hashedCount(hash.value());
+}
+
+}  // namespace algorithms
+GLOO_NAMESPACE_END

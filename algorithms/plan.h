@@ -1,0 +1,82 @@
+// A program that is ready to run, and what it was made for.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "algorithms/executor.h"
+#include "algorithms/program.h"
+#include "algorithms/selection.h"
+#include "gloo/internal/kernels.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+
+// What a plan depends on, apart from the context. Borrows `forced` (a literal)
+// and the offsets.
+struct Request {
+  Collective collective = Collective::kBarrier;
+  internal::ElementType type = internal::ElementType::kUnknown;
+  internal::Reduction reduction = internal::Reduction::kUnknown;
+  bool inPlace = false;
+  int root = 0;
+  size_t elementSize = 1;
+  Counts counts;
+  // Bytes; see ExpandOptions.
+  size_t inPlaceOffset = 0;
+  size_t outputOffset = 0;
+  // The run works on a copy of the input: it is the output's memory.
+  bool copiesInput = false;
+  size_t maxSegmentBytes = 1 << 20;
+  // As in ExpandOptions. What waits to be reduced should still be in a core's
+  // own cache then.
+  int window = 32;
+  size_t stageBytes = 2 << 20;
+  const char* forced = nullptr;  // algorithm; null: by cost
+};
+
+// One thread at a time.
+class Plan {
+ public:
+  Plan(const Request& request, int rank, int size, int radix,
+       const Selection& selection);
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  bool serves(const Request& request) const;
+
+  const AlgorithmInfo& algorithm() const { return *algorithm_; }
+  const Program& program() const { return program_; }
+  Executor& executor() { return executor_; }
+  uint64_t check() const { return check_; }
+  // Of the stage and the schedule's scratch, then a copy of the input.
+  size_t scratchBytes() const {
+    return program_.stageBytes + program_.scratchBytes + copiedBytes_;
+  }
+  // 0: the run takes the caller's input as it is.
+  size_t copiedBytes() const { return copiedBytes_; }
+
+  // For the owner's bookkeeping.
+  bool inUse = false;
+  uint64_t slot = 0;
+  uint64_t lastUse = 0;
+
+ private:
+  Program makeProgram(int rank, int radix, const Selection& selection);
+  uint64_t makeCheck() const;
+  uint32_t hashOfCounts() const;
+
+  const int size_;
+  Request request_;
+  std::vector<size_t> sendOffsets_;
+  std::vector<size_t> recvOffsets_;
+  const AlgorithmInfo* algorithm_ = nullptr;
+  size_t copiedBytes_ = 0;
+  const Program program_;
+  const uint64_t check_;
+  Executor executor_;
+};
+
+}  // namespace algorithms
+GLOO_NAMESPACE_END

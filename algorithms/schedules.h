@@ -1,0 +1,118 @@
+// The algorithms: pure functions from a setting to this rank's schedule.
+// catalogue.h lists them with what they promise.
+#pragma once
+
+#include "algorithms/schedule.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+
+// Input to output, for one rank alone.
+Schedule copyAll(const Setting& setting);
+
+// Exchange of whole vectors at distance 1, 2, 4, ...: fewest rounds.
+// Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication
+// Operations in MPICH", IJHPCA 19(1), 2005, section 4.5. 1 block.
+Schedule allreduceRecursiveDoubling(const Setting& setting);
+
+// Reduce-scatter by vector halving and distance doubling, then allgather by
+// the reverse. Rabenseifner, "Optimization of Collective Reduction
+// Operations", ICCS 2004, section 4. As many blocks as the largest power of
+// two that is not above the size.
+Schedule allreduceHalvingDoubling(const Setting& setting);
+
+// Reduce-scatter and allgather around a ring: fewest bytes for every size.
+// Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
+// workstations", JPDC 69(2), 2009, section 3. `size` blocks.
+Schedule allreduceRing(const Setting& setting);
+
+// As the ring, but in rounds of exchanges among `radix` ranks each (any
+// factor of the size where the radix is none): BCube, Guo et al., "BCube: a
+// high performance, server-centric network architecture for modular data
+// centers", SIGCOMM 2009; the exchanges are the radix-r algorithm of Bruck, Ho,
+// Kipnis, Upfal, Weathersby, IEEE TPDS 8(11), 1997. `size` blocks.
+Schedule allreduceBcube(const Setting& setting);
+
+// Rounds, and messages that a rank sends, of one half of it.
+struct Exchanges {
+  int rounds = 0;
+  int messages = 0;
+};
+Exchanges bcubeExchanges(const Setting& setting);
+
+// Each rank sends its vector to every other and reduces all of them itself: one
+// round; memory for `size` vectors. The one-phase all-pairs algorithm of Shah
+// et al., "MSCCL++: Rethinking GPU Communication Abstractions for AI
+// Inference", arXiv 2504.09014, 2025. 1 block.
+Schedule allreduceFlat(const Setting& setting);
+
+// Thakur et al. 2005, section 4.2 (short messages). 1 block.
+Schedule broadcastBinomial(const Setting& setting);
+
+// A binomial scatter and a ring allgather: van de Geijn's algorithm, Thakur et
+// al. 2005, section 4.2 (long messages). `size` blocks.
+Schedule broadcastScatterAllgather(const Setting& setting);
+
+// A pipeline of segments from rank to rank: Pjesivac-Grbovic, Angskun, Bosilca,
+// Fagg, Gabriel, Dongarra, "Performance analysis of MPI collective operations",
+// Cluster Computing 10(2), 2007 (pipeline broadcast). 1 block.
+Schedule broadcastChain(const Setting& setting);
+
+// Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization",
+// IJPP 17(1), 1988, section 3. 1 block.
+Schedule barrierDissemination(const Setting& setting);
+
+// Thakur et al. 2005, section 4.5 (short messages). 1 block.
+Schedule reduceBinomial(const Setting& setting);
+
+// Reduce-scatter as in allreduceHalvingDoubling, then a binomial gather.
+// Rabenseifner 2004, section 4; Thakur et al. 2005, section 4.5 (long
+// messages). As many blocks as allreduceHalvingDoubling.
+Schedule reduceRabenseifner(const Setting& setting);
+
+// The first half of allreduceRing, ending at the block's own rank.
+Schedule reduceScatterRing(const Setting& setting);
+
+// Thakur et al. 2005, section 4.4 (commutative, short messages).
+Schedule reduceScatterHalving(const Setting& setting);
+
+// Thakur et al. 2005, section 4.4 (long messages).
+Schedule reduceScatterPairwise(const Setting& setting);
+
+// The second half of allreduceRing.
+Schedule allgatherRing(const Setting& setting);
+
+// Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all
+// communications in multiport message-passing systems", IEEE TPDS 8(11), 1997,
+// section 4 (concatenation).
+Schedule allgatherBruck(const Setting& setting);
+Schedule allgathervBruck(const Setting& setting);
+
+// Thakur et al. 2005, section 4.1. Powers of two.
+Schedule allgatherRecursiveDoubling(const Setting& setting);
+
+// Chen, Zhang, Zhang, Yuan, "Performance evaluation of allgather algorithms on
+// terascale Linux cluster with fast Ethernet", HPC Asia 2005 (neighbor
+// exchange). Even sizes.
+Schedule allgatherNeighbourExchange(const Setting& setting);
+
+// One message between the root and each rank. (Every scatter reads its input
+// one block at a time: the caller's blocks may lie anywhere.)
+Schedule gatherFlat(const Setting& setting);
+Schedule scatterFlat(const Setting& setting);
+
+// Along a binomial tree. Chan, Heimlich, Purkayastha, van de Geijn, "Collective
+// communication: theory, practice, and experience", CCPE 19(13), 2007 (minimum
+// spanning tree gather and scatter).
+Schedule gatherBinomial(const Setting& setting);
+Schedule scatterBinomial(const Setting& setting);
+
+// Thakur et al. 2005, section 4.3 (long messages).
+Schedule alltoallPairwise(const Setting& setting);
+
+// Bruck et al. 1997, section 3 (index); Thakur et al. 2005, section 4.3 (short
+// messages).
+Schedule alltoallBruck(const Setting& setting);
+
+}  // namespace algorithms
+GLOO_NAMESPACE_END

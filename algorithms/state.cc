@@ -1,0 +1,155 @@
+#include "algorithms/state.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "gloo/common/error.h"
+#include "gloo/context.h"
+#include "gloo/internal/check.h"
+#include "gloo/types.h"
+
+GLOO_NAMESPACE_BEGIN
+
+namespace internal {
+
+CollectiveState::~CollectiveState() = default;
+
+std::shared_ptr<CollectiveState> CollectiveState::make(
+    transport::Context& context, int radix) {
+  auto profile = profileOf(context);
+  if (profile == nullptr) {
+    profile = std::make_shared<const Profile>();
+  }
+  return std::make_shared<algorithms::State>(Channel::of(context), profile,
+                                             radix);
+}
+
+}  // namespace internal
+
+namespace algorithms {
+namespace {
+
+// Callers have a handful of shapes each; more are found again quickly enough.
+constexpr size_t kMaxPlans = 128;
+
+}  // namespace
+
+Lease::~Lease() {
+  if (state_ != nullptr) {
+    state_->checkIn(*plan_, std::move(scratch_));
+  }
+}
+
+State::State(internal::Channel& channel,
+             std::shared_ptr<const internal::Profile> profile, int radix)
+    : channel_(channel),
+      selection_(*profile, channel.size()),
+      radix_(radix),
+      scratch_(channel) {}
+
+State::~State() = default;
+
+State& State::of(Context& context) {
+  return static_cast<State&>(context.collectiveState());
+}
+
+Lease State::checkOut(const Request& request, uint64_t slot) {
+  MutexLock lock(mutex_);
+  if (running_ > 0) {
+    for (const auto& plan : plans_) {
+      if (plan->inUse && internal::tagOf(plan->slot) == internal::tagOf(slot)) {
+        throw InvalidOperationException(MakeString(
+            nameOf(request.collective), " tag ", (slot >> 24) & 0xffffffff,
+            ": another call with this tag is under way on the same context; "
+            "concurrent calls need distinct tags"));
+      }
+    }
+  }
+  Plan& plan = last_ != nullptr && !last_->inUse && last_->serves(request)
+                   ? *last_
+                   : planFor(request);
+  Scratch scratch = scratch_.take(plan.scratchBytes());
+  last_ = &plan;
+  plan.inUse = true;
+  plan.slot = slot;
+  plan.lastUse = ++uses_;
+  running_++;
+  return Lease(*this, plan, std::move(scratch));
+}
+
+void State::checkIn(Plan& plan, Scratch scratch) {
+  MutexLock lock(mutex_);
+  plan.inUse = false;
+  running_--;
+  scratch_.give(std::move(scratch));
+}
+
+Plan& State::planFor(const Request& request) {
+  for (const auto& plan : plans_) {
+    if (!plan->inUse && plan->serves(request)) {
+      return *plan;
+    }
+  }
+  auto plan = std::make_unique<Plan>(request, channel_.rank(), channel_.size(),
+                                     radix_, selection_);
+  if (plans_.size() >= kMaxPlans) {
+    evictOne();
+  }
+  plans_.push_back(std::move(plan));
+  return *plans_.back();
+}
+
+// The one that was not used for longest.
+void State::evictOne() {
+  auto oldest = plans_.end();
+  for (auto it = plans_.begin(); it != plans_.end(); ++it) {
+    if (!(*it)->inUse &&
+        (oldest == plans_.end() || (*it)->lastUse < (*oldest)->lastUse)) {
+      oldest = it;
+    }
+  }
+  if (oldest != plans_.end()) {
+    last_ = oldest->get() == last_ ? nullptr : last_;
+    plans_.erase(oldest);
+  }
+}
+
+void State::run(const Lease& lease, const Request& request,
+                const Arguments& arguments) {
+  Plan& plan = lease.plan();
+  char* const stage = lease.scratch();
+  Run run;
+  run.channel = &channel_;
+  run.memory[static_cast<size_t>(Memory::kInput)] =
+      static_cast<char*>(const_cast<void*>(arguments.input));
+  if (plan.copiedBytes() > 0) {
+    char* const copy = stage + plan.scratchBytes() - plan.copiedBytes();
+    std::memcpy(copy, arguments.input, plan.copiedBytes());
+    run.memory[static_cast<size_t>(Memory::kInput)] = copy;
+  }
+  run.memory[static_cast<size_t>(Memory::kOutput)] =
+      static_cast<char*>(arguments.output);
+  run.memory[static_cast<size_t>(Memory::kStage)] = stage;
+  run.memory[static_cast<size_t>(Memory::kScratch)] =
+      stage + plan.program().stageBytes;
+  run.inputBlocks = arguments.inputBlocks;
+  run.inputBlockBytes = request.counts.count * request.elementSize;
+  run.reduce = {arguments.kernel, arguments.function, request.elementSize};
+  run.slot = Slot::build(arguments.prefix, arguments.tag);
+  run.check = channel_.begin(run.slot, plan.check());
+  run.deadline = Deadline::after(arguments.timeout);
+  run.collective = nameOf(request.collective);
+  run.algorithm = plan.algorithm().name;
+  run.tag = arguments.tag;
+  run.timeout = arguments.timeout;
+  plan.executor().run(run);
+}
+
+void State::run(const Request& request, const Arguments& arguments) {
+  const Lease lease =
+      checkOut(request, Slot::build(arguments.prefix, arguments.tag));
+  run(lease, request, arguments);
+}
+
+}  // namespace algorithms
+GLOO_NAMESPACE_END

@@ -1,0 +1,102 @@
+// What the collectives keep with a context: plans, checked out while they run,
+// and scratch memory.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "algorithms/plan.h"
+#include "algorithms/scratch.h"
+#include "algorithms/selection.h"
+#include "gloo/common/thread_annotations.h"
+#include "gloo/internal/channel.h"
+#include "gloo/internal/collective_state.h"
+#include "gloo/internal/profile.h"
+
+GLOO_NAMESPACE_BEGIN
+class Context;
+
+namespace algorithms {
+
+class State;
+
+// A plan in use by one call, with its scratch memory. Movable; gives both back
+// at the end.
+class Lease {
+ public:
+  Lease(State& state, Plan& plan, Scratch scratch)
+      : state_(&state), plan_(&plan), scratch_(std::move(scratch)) {}
+  Lease(Lease&& other) noexcept
+      : state_(std::exchange(other.state_, nullptr)),
+        plan_(other.plan_),
+        scratch_(std::move(other.scratch_)) {}
+  Lease& operator=(Lease&&) = delete;
+  ~Lease();
+
+  Plan& plan() const { return *plan_; }
+  char* scratch() const { return scratch_.data(); }
+
+ private:
+  State* state_;
+  Plan* plan_;
+  Scratch scratch_;
+};
+
+// What a run needs beside its plan. Borrowed until the run has returned.
+struct Arguments {
+  const void* input = nullptr;
+  // Instead of `input`: a pointer to each rank's block, `count` elements each;
+  // scatter only.
+  const void* const* inputBlocks = nullptr;
+  void* output = nullptr;
+  const internal::ReduceFunction* function = nullptr;
+  internal::Kernel kernel = nullptr;  // instead of the function, if known
+  uint8_t prefix = 0;                 // of the slot
+  uint32_t tag = 0;
+  std::chrono::milliseconds timeout{0};
+};
+
+// Thread-safe.
+class State final : public internal::CollectiveState {
+ public:
+  State(internal::Channel& channel,
+        std::shared_ptr<const internal::Profile> profile, int radix);
+  ~State() override;
+
+  static State& of(Context& context);
+
+  // Throws InvalidOperationException if another call uses the slot's tag.
+  Lease checkOut(const Request& request, uint64_t slot);
+
+  // Runs the plan of a lease.
+  void run(const Lease& lease, const Request& request,
+           const Arguments& arguments);
+
+  // Both.
+  void run(const Request& request, const Arguments& arguments);
+
+  internal::Channel& channel() { return channel_; }
+  const Selection& selection() const { return selection_; }
+
+ private:
+  friend class Lease;
+  void checkIn(Plan& plan, Scratch scratch);
+  Plan& planFor(const Request& request) GLOO_REQUIRES(mutex_);
+  void evictOne() GLOO_REQUIRES(mutex_);
+
+  internal::Channel& channel_;
+  const Selection selection_;
+  const int radix_;
+
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Plan>> plans_ GLOO_GUARDED_BY(mutex_);
+  ScratchPool scratch_ GLOO_GUARDED_BY(mutex_);
+  Plan* last_ GLOO_GUARDED_BY(mutex_) = nullptr;
+  size_t running_ GLOO_GUARDED_BY(mutex_) = 0;
+  uint64_t uses_ GLOO_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace algorithms
+GLOO_NAMESPACE_END

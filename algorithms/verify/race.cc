@@ -1,0 +1,124 @@
+#include <array>
+
+#include "algorithms/verify/verify.h"
+#include "gloo/common/string.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms::verify {
+namespace {
+
+// Written without hazards.cc on purpose: byte by byte, and for all earlier
+// actions that a path of waits leads to.
+class RaceFinder {
+ public:
+  RaceFinder(const Program& program, const size_t (&sizes)[kMemories])
+      : program_(program), words_((program.actions.size() + 63) / 64) {
+    ancestors_.resize(words_ * program.actions.size());
+    for (int m = 0; m < kMemories; m++) {
+      bytes_[m].resize(sizes[m]);
+    }
+  }
+
+  std::string find() {
+    for (uint32_t i = 0; i < program_.actions.size(); i++) {
+      if (!collectAncestors(i)) {
+        return MakeString("action ", i, " waits for itself or a later one");
+      }
+      const Action& a = program_.actions[i];
+      if (a.kind != ActionKind::kRecv) {
+        read(i, a.source, a.bytes);
+      }
+      if (a.kind == ActionKind::kReduce) {
+        read(i, a.staged, a.bytes);
+      }
+      if (a.kind != ActionKind::kSend) {
+        write(i, a.target, a.bytes);
+      }
+      if (!error_.empty()) {
+        return error_;
+      }
+    }
+    return {};
+  }
+
+ private:
+  struct Byte {
+    int64_t writer = -1;
+    std::vector<uint32_t> readers;
+  };
+
+  bool collectAncestors(uint32_t i) {
+    const Action& a = program_.actions[i];
+    for (uint32_t w = 0; w < a.waitCount; w++) {
+      const uint32_t before = program_.waits[a.firstWait + w];
+      if (before >= i) {
+        return false;
+      }
+      for (size_t k = 0; k < words_; k++) {
+        ancestors_[i * words_ + k] |= ancestors_[before * words_ + k];
+      }
+      ancestors_[i * words_ + before / 64] |= uint64_t{1} << (before % 64);
+    }
+    return true;
+  }
+
+  bool isAncestor(uint32_t before, uint32_t i) const {
+    return (ancestors_[i * words_ + before / 64] >> (before % 64) & 1) != 0;
+  }
+
+  void require(int64_t before, uint32_t i, const char* what) {
+    if (before >= 0 && before != i &&
+        !isAncestor(static_cast<uint32_t>(before), i)) {
+      error_ = MakeString("action ", i, what, " action ", before,
+                          " may still be under way");
+    }
+  }
+
+  std::vector<Byte>* range(Place place, size_t bytes) {
+    auto& memory = bytes_[static_cast<size_t>(place.memory)];
+    if (place.offset + bytes > memory.size()) {
+      error_ = MakeString("byte ", place.offset + bytes, " of memory ",
+                          static_cast<int>(place.memory), ", which has ",
+                          memory.size());
+      return nullptr;
+    }
+    return &memory;
+  }
+
+  void read(uint32_t i, Place place, size_t bytes) {
+    auto* memory = range(place, bytes);
+    for (size_t b = 0; memory != nullptr && b < bytes; b++) {
+      Byte& byte = (*memory)[place.offset + b];
+      require(byte.writer, i, " reads what is written while");
+      byte.readers.push_back(i);
+    }
+  }
+
+  void write(uint32_t i, Place place, size_t bytes) {
+    auto* memory = range(place, bytes);
+    for (size_t b = 0; memory != nullptr && b < bytes; b++) {
+      Byte& byte = (*memory)[place.offset + b];
+      require(byte.writer, i, " writes what is written while");
+      for (const uint32_t reader : byte.readers) {
+        require(reader, i, " writes what is read while");
+      }
+      byte.writer = i;
+      byte.readers.clear();
+    }
+  }
+
+  const Program& program_;
+  const size_t words_;
+  std::vector<uint64_t> ancestors_;
+  std::array<std::vector<Byte>, kMemories> bytes_;
+  std::string error_;
+};
+
+}  // namespace
+
+std::string findRace(const Program& program, const size_t (&sizes)[kMemories]) {
+  return RaceFinder(program, sizes).find();
+}
+
+}  // namespace algorithms::verify
+GLOO_NAMESPACE_END

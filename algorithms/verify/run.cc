@@ -1,0 +1,371 @@
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <unordered_map>
+#include <utility>
+
+#include "algorithms/verify/algebra.h"
+#include "algorithms/verify/verify.h"
+#include "gloo/common/string.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms::verify {
+namespace {
+
+// All ranks of a job, run to the end or to a standstill.
+class World {
+ public:
+  World(const Job& job, const std::vector<Program>& programs)
+      : job_(job),
+        algebra_(job.size, job.algorithm->collective == Collective::kBarrier) {
+    for (int rank = 0; rank < job.size; rank++) {
+      ranks_.emplace_back(programs[static_cast<size_t>(rank)]);
+      setUp(rank);
+    }
+  }
+
+  Report run() {
+    for (int rank = 0; rank < job_.size; rank++) {
+      dirty_.push_back(rank);
+    }
+    while (!dirty_.empty() && report_.error.empty()) {
+      const int rank = dirty_.front();
+      dirty_.pop_front();
+      while (sweep(rank) && report_.error.empty()) {
+      }
+    }
+    if (report_.error.empty()) {
+      checkEnd();
+    }
+    for (const Rank& rank : ranks_) {
+      report_.reducedBytes = std::max(report_.reducedBytes, rank.reducedBytes);
+      report_.busiestBytes =
+          std::max({report_.busiestBytes, rank.program->sendBytes,
+                    rank.program->recvBytes});
+    }
+    return report_;
+  }
+
+ private:
+  enum State : uint8_t { kWaiting, kStarted, kDone };
+
+  struct Rank {
+    explicit Rank(const Program& p)
+        : program(&p),
+          states(p.actions.size(), kWaiting),
+          depths(p.actions.size(), 0) {}
+    const Program* program;
+    std::vector<State> states;
+    std::vector<int> depths;  // messages in the longest chain before the end
+    size_t head = 0;
+    size_t reducedBytes = 0;
+    // onePort: messages in the longest chain before the last send and the last
+    // receive, and whether it is under way.
+    std::array<int, 2> portDepth{};
+    std::array<bool, 2> portBusy{};
+    std::array<std::vector<Value>, kMemories> memory;
+  };
+
+  // Messages of a pair that have only one side yet.
+  struct Queue {
+    bool sends = false;  // which side it is
+    std::vector<uint32_t> actions;
+  };
+
+  void fail(int rank, size_t action, const std::string& what) {
+    if (report_.error.empty()) {
+      report_.error = MakeString("rank ", rank, " action ", action, ": ", what);
+    }
+  }
+
+  Rank& at(int rank) { return ranks_[static_cast<size_t>(rank)]; }
+
+  void setUp(int rank) {
+    const Layouts layouts = job_.layouts(rank);
+    const ExpandOptions options = job_.optionsOf(rank);
+    auto& memory = at(rank).memory;
+    std::vector<Value>& input = memory[static_cast<size_t>(Memory::kInput)];
+    std::vector<Value>& output = memory[static_cast<size_t>(Memory::kOutput)];
+    if (hasOutput(rank)) {
+      // In place, the longer of the two holds the other.
+      output.resize(options.inPlace ? std::max(layouts.input.elements,
+                                               layouts.output.elements)
+                                    : layouts.output.elements);
+    }
+    for (size_t i = 0; hasInput(rank) && i < layouts.input.elements; i++) {
+      const Value value = algebra_.input(rank, i);
+      if (options.inPlace) {
+        output.at(options.inPlaceOffset + i) = value;
+      } else {
+        input.push_back(value);
+      }
+    }
+    const Program& program = *at(rank).program;
+    memory[static_cast<size_t>(Memory::kScratch)].resize(program.scratchBytes);
+    memory[static_cast<size_t>(Memory::kStage)].resize(program.stageBytes);
+    const size_t sizes[kMemories] = {memory[0].size(), memory[1].size(),
+                                     memory[2].size(), memory[3].size()};
+    if (const std::string race = findRace(program, sizes); !race.empty()) {
+      fail(rank, 0, race);
+    }
+  }
+
+  // Only the root has one.
+  bool hasInput(int rank) const {
+    switch (job_.algorithm->collective) {
+      case Collective::kBroadcast:
+      case Collective::kScatter:
+        return rank == job_.root;
+      default:
+        return true;
+    }
+  }
+
+  // Only the root has one.
+  bool hasOutput(int rank) const {
+    switch (job_.algorithm->collective) {
+      case Collective::kReduce:
+      case Collective::kGather:
+      case Collective::kGatherv:
+        return rank == job_.root;
+      default:
+        return true;
+    }
+  }
+
+  // Starts and performs what this rank can; whether anything changed.
+  bool sweep(int rank) {
+    Rank& r = at(rank);
+    const auto& actions = r.program->actions;
+    bool changed = false;
+    std::array<bool, 3> portWaits{r.portBusy[0], r.portBusy[1], false};
+    const size_t end = std::min(
+        actions.size(), r.head + static_cast<size_t>(r.program->window));
+    for (size_t i = r.head; i < end && report_.error.empty(); i++) {
+      if (r.states[i] != kWaiting) {
+        continue;
+      }
+      if (ready(r, i) && !portWaits[portOf(actions[i])]) {
+        start(rank, i);
+        changed = true;
+      }
+      if (job_.onePort && isMessage(actions[i])) {
+        // Later ones wait for this one, started or not.
+        portWaits[portOf(actions[i])] = true;
+      }
+    }
+    while (r.head < actions.size() && r.states[r.head] == kDone) {
+      r.head++;
+      changed = true;
+    }
+    return changed;
+  }
+
+  static bool isMessage(const Action& a) {
+    return a.kind == ActionKind::kSend || a.kind == ActionKind::kRecv;
+  }
+  // 2: none.
+  static size_t portOf(const Action& a) {
+    return a.kind == ActionKind::kSend   ? 0
+           : a.kind == ActionKind::kRecv ? 1
+                                         : 2;
+  }
+
+  bool ready(const Rank& r, size_t i) const {
+    const Action& a = r.program->actions[i];
+    if (a.after >= 0 && r.states[static_cast<size_t>(a.after)] == kWaiting) {
+      return false;
+    }
+    for (uint32_t w = 0; w < a.waitCount; w++) {
+      if (r.states[r.program->waits[a.firstWait + w]] != kDone) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void start(int rank, size_t i) {
+    Rank& r = at(rank);
+    const Action& a = r.program->actions[i];
+    for (uint32_t w = 0; w < a.waitCount; w++) {
+      r.depths[i] =
+          std::max(r.depths[i], r.depths[r.program->waits[a.firstWait + w]]);
+    }
+    r.states[i] = kStarted;
+    if (isMessage(a)) {
+      if (job_.onePort) {
+        r.depths[i] = std::max(r.depths[i], r.portDepth[portOf(a)]);
+        r.portBusy[portOf(a)] = true;
+      }
+      post(rank, i, a);
+      return;
+    }
+    r.states[i] = kDone;
+    r.reducedBytes += a.kind == ActionKind::kReduce ? a.bytes : 0;
+    for (size_t b = 0; b < a.bytes; b++) {
+      Value value = read(r, a.source, b);
+      if (a.kind == ActionKind::kReduce) {
+        const Value staged = read(r, a.staged, b);
+        std::string error;
+        value = a.ownFirst ? algebra_.reduce(value, staged, &error)
+                           : algebra_.reduce(staged, value, &error);
+        if (!error.empty()) {
+          fail(rank, i, error);
+        }
+      }
+      write(r, a.target, b, value);
+    }
+  }
+
+  static Value read(const Rank& r, Place place, size_t b) {
+    return r.memory[static_cast<size_t>(place.memory)].at(place.offset + b);
+  }
+  static void write(Rank& r, Place place, size_t b, Value value) {
+    r.memory[static_cast<size_t>(place.memory)].at(place.offset + b) = value;
+  }
+
+  void post(int rank, size_t i, const Action& a) {
+    if (a.peer < 0 || a.peer >= job_.size || a.peer == rank) {
+      fail(rank, i, MakeString("peer ", a.peer));
+      return;
+    }
+    const bool sends = a.kind == ActionKind::kSend;
+    const int from = sends ? rank : a.peer;
+    const int to = sends ? a.peer : rank;
+    const uint64_t key =
+        static_cast<uint64_t>(from) * static_cast<uint64_t>(job_.size) +
+        static_cast<uint64_t>(to);
+    const auto [it, isFirst] = queues_.try_emplace(key);
+    Queue& queue = it->second;
+    const auto index = static_cast<uint32_t>(i);
+    if (isFirst || queue.sends == sends) {
+      queue.sends = sends;
+      queue.actions.push_back(index);
+      return;
+    }
+    const uint32_t other = queue.actions.front();
+    queue.actions.erase(queue.actions.begin());
+    if (queue.actions.empty()) {
+      queues_.erase(it);
+    }
+    match(from, sends ? index : other, to, sends ? other : index);
+  }
+
+  void match(int from, uint32_t send, int to, uint32_t recv) {
+    Rank& a = at(from);
+    Rank& b = at(to);
+    const Action& s = a.program->actions[send];
+    const Action& t = b.program->actions[recv];
+    if (s.bytes != t.bytes) {
+      fail(from, send,
+           MakeString("sends ", s.bytes, " bytes, but action ", recv,
+                      " of rank ", to, " expects ", t.bytes));
+      return;
+    }
+    for (size_t i = 0; i < s.bytes; i++) {
+      const Value value = read(a, s.source, i);
+      if (value == kUndefined) {
+        fail(from, send, "sends an undefined value");
+      }
+      write(b, t.target, i, value);
+    }
+    a.states[send] = b.states[recv] = kDone;
+    a.depths[send] = b.depths[recv] =
+        std::max(a.depths[send], b.depths[recv]) + 1;
+    a.portDepth[0] = b.portDepth[1] = b.depths[recv];
+    a.portBusy[0] = b.portBusy[1] = false;
+    report_.rounds = std::max(report_.rounds, b.depths[recv]);
+    dirty_.push_back(from);
+    dirty_.push_back(to);
+  }
+
+  void checkEnd() {
+    for (int rank = 0; rank < job_.size; rank++) {
+      const Rank& r = at(rank);
+      if (r.head < r.program->actions.size()) {
+        fail(rank, r.head, "deadlock: never done");
+        return;
+      }
+      checkOutput(rank);
+    }
+  }
+
+  void checkOutput(int rank) {
+    const Layouts layouts = job_.layouts(rank);
+    if (!hasOutput(rank)) {
+      return;
+    }
+    const auto& output = at(rank).memory[static_cast<size_t>(Memory::kOutput)];
+    const ExpandOptions options = job_.optionsOf(rank);
+    const size_t outputOffset = options.inPlace ? options.outputOffset : 0;
+    for (int block = 0; block < layouts.output.blocks; block++) {
+      const size_t begin = layouts.output.offset(block);
+      const size_t end = layouts.output.offset(block + 1);
+      for (size_t i = begin; i < end; i++) {
+        const Value value = output.at(outputOffset + i);
+        if (!asPromised(rank, block, i, i - begin, value)) {
+          fail(rank, at(rank).head,
+               MakeString("output element ", i,
+                          " is wrong: ", algebra_.describe(value)));
+          return;
+        }
+      }
+    }
+  }
+
+  // Element i of the output is element `within` of its block.
+  bool asPromised(int rank, int block, size_t i, size_t within, Value value) {
+    const auto sendOffset = [&](int from, int to) {
+      return job_.layouts(from).input.offset(to);
+    };
+    switch (job_.algorithm->collective) {
+      case Collective::kAllreduce:
+      case Collective::kReduce:
+      case Collective::kBarrier:
+        return reduced(i, value);
+      case Collective::kReduceScatter:
+      case Collective::kReduceScatterv: {
+        return reduced(sendOffset(rank, rank) + i, value);
+      }
+      case Collective::kBroadcast:
+        return algebra_.isInput(value, job_.root, i);
+      case Collective::kScatter:
+        return algebra_.isInput(value, job_.root,
+                                sendOffset(job_.root, rank) + i);
+      case Collective::kGather:
+      case Collective::kGatherv:
+      case Collective::kAllgather:
+      case Collective::kAllgatherv:
+        return algebra_.isInput(value, block, within);
+      case Collective::kAlltoall:
+      case Collective::kAlltoallv:
+      case Collective::kPairwiseExchange:
+        return algebra_.isInput(value, block, sendOffset(block, rank) + within);
+    }
+    return false;
+  }
+
+  // All ranks that hold this element of the result hold the same tree.
+  bool reduced(size_t index, Value value) {
+    const auto [it, isFirst] = trees_.try_emplace(index, value);
+    return isFirst ? algebra_.isReductionOfAll(value, index)
+                   : value != kUndefined && algebra_.same(it->second, value);
+  }
+
+  const Job& job_;
+  Algebra algebra_;
+  std::vector<Rank> ranks_;
+  std::unordered_map<uint64_t, Queue> queues_;  // none is empty
+  std::deque<int> dirty_;
+  std::unordered_map<size_t, Value> trees_;
+  Report report_;
+};
+
+}  // namespace
+
+Report verifyPrograms(const Job& job, const std::vector<Program>& programs) {
+  return World(job, programs).run();
+}
+
+}  // namespace algorithms::verify
+GLOO_NAMESPACE_END

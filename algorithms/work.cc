@@ -1,0 +1,135 @@
+#include "algorithms/work.h"
+
+#include <algorithm>
+
+#include "algorithms/folding.h"
+#include "algorithms/schedules.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms::work {
+namespace {
+
+// The part of the vector that is not a rank's own.
+double others(double ranks) { return (ranks - 1) / ranks; }
+
+double levels(const Setting& s) { return ceilLog2(s.size); }
+
+// What folding costs: the vector there (reduced) and back.
+Work folded(const Setting& s, Work work) {
+  if (Folding(s).extra > 0) {
+    work.rounds += 2;
+    work.moved += 1;
+    work.reduced += 1;
+  }
+  return work;
+}
+
+}  // namespace
+
+Work recursiveDoubling(const Setting& s) {
+  const double levels = Folding(s).levels;
+  return folded(s, {levels, levels, levels});
+}
+
+Work halvingDoubling(const Setting& s) {
+  const Folding f(s);
+  return folded(s, {2.0 * f.levels, 2 * others(f.power), others(f.power)});
+}
+
+Work allreduceRing(const Setting& s) {
+  const double n = s.size;
+  return {2 * (n - 1), 2 * others(n), others(n)};
+}
+
+Work bcube(const Setting& s) {
+  const Exchanges e = bcubeExchanges(s);
+  return {2.0 * e.rounds, 2 * others(s.size), others(s.size), 2.0 * e.messages};
+}
+
+Work flatAllreduce(const Setting& s) {
+  const double n = s.size;
+  return {n > 1 ? 1.0 : 0.0, n - 1, n - 1, n - 1};
+}
+
+Work binomial(const Setting& s) { return {levels(s), levels(s), 0}; }
+
+Work scatterAllgather(const Setting& s) {
+  return {levels(s) + s.size - 1, 2 * others(s.size), 0};
+}
+
+Work chain(const Setting& s) {
+  const double n = s.size;
+  return {n - 1, n > 1 ? 1.0 : 0.0, 0, 0, std::max(0.0, n - 2)};
+}
+
+Work binomialReduce(const Setting& s) {
+  return {levels(s), levels(s), levels(s)};
+}
+
+// Without folding as in the paper. Else a member of a pair is the busiest: the
+// root, if it is one, or the one that gathers for longest.
+Work rabenseifnerReduce(const Setting& s) {
+  const Folding f({s.root, s.size}, s.root);
+  const double part = others(f.power);
+  Work work{2.0 * f.levels, 2 * part, part};
+  if (f.extra > 0) {
+    work.rounds += 1;
+    work.reduced += 1;
+    double gathered = part;
+    if (!f.folds) {
+      // Its last level is where its number first differs from the root's.
+      const int last = floorPowerOfTwo(f.index ^ (f.extra - 1));
+      gathered = 0.5 / last - 1.0 / f.power;
+    }
+    work.moved = std::max(work.moved, 1 + part + gathered);
+  }
+  return work;
+}
+
+Work allgatherRing(const Setting& s) {
+  return {s.size - 1.0, others(s.size), 0};
+}
+
+Work neighbourExchange(const Setting& s) {
+  return {s.size / 2.0, others(s.size), 0};
+}
+
+Work binomialGather(const Setting& s) { return {levels(s), others(s.size), 0}; }
+
+Work reduceScatterRing(const Setting& s) {
+  return {s.size - 1.0, others(s.size), others(s.size)};
+}
+
+// With folding, the first rank is the busiest: it works on most pairs.
+Work recursiveHalving(const Setting& s) {
+  const Folding f(s);
+  if (f.extra == 0) {
+    return {levels(s), others(s.size), others(s.size)};
+  }
+  double received = s.size;
+  for (int members = f.power / 2; members >= 1; members /= 2) {
+    received += members + std::min(members, f.extra);
+  }
+  return {f.levels + 2.0, received / s.size, received / s.size};
+}
+
+Work direct(const Setting& s) {
+  return {s.size > 1 ? 1.0 : 0.0, others(s.size), 0, s.size - 1.0};
+}
+
+Work directReduce(const Setting& s) {
+  Work work = direct(s);
+  work.reduced = others(s.size);
+  return work;
+}
+
+Work alltoallBruck(const Setting& s) {
+  double blocks = 0;
+  for (int bit = 1; bit < s.size; bit *= 2) {
+    blocks += s.size / (2 * bit) * bit + std::max(0, s.size % (2 * bit) - bit);
+  }
+  return {levels(s), blocks / s.size, 0};
+}
+
+}  // namespace algorithms::work
+GLOO_NAMESPACE_END

@@ -1,0 +1,111 @@
+#include "benchmarks/benchmark/device.h"
+
+#include <cstdlib>
+
+#include "gloo/config.h"
+#include "gloo/rendezvous/file_store.h"
+#include "gloo/rendezvous/prefix_store.h"
+#include "gloo/transport/auto/device.h"
+#include "gloo/transport/shm/device.h"
+#include "gloo/transport/tcp/device.h"
+#if GLOO_USE_REDIS
+#include "gloo/rendezvous/redis_store.h"
+#endif
+#if GLOO_HAVE_TRANSPORT_IBVERBS
+#include "gloo/transport/ibverbs/device.h"
+#endif
+
+namespace benchmark {
+namespace {
+
+using DevicePtr = std::shared_ptr<gloo::transport::Device>;
+
+std::vector<DevicePtr> makeTcpDevices(const Options& options) {
+  // A TCP device may use shared memory within a host; who asks this program
+  // for TCP wants to measure TCP, unless the environment says otherwise.
+  setenv("GLOO_TCP_SHM", "0", 0);
+  std::vector<std::string> interfaces = options.tcpDevices;
+  if (interfaces.empty()) {
+    interfaces.push_back(options.localRanks != 0 ? "lo" : "");
+  }
+  std::vector<DevicePtr> devices;
+  for (const auto& interface : interfaces) {
+    gloo::transport::tcp::attr attr;
+    attr.iface = interface;
+    devices.push_back(gloo::transport::tcp::CreateDevice(attr));
+  }
+  return devices;
+}
+
+#if GLOO_HAVE_TRANSPORT_IBVERBS
+std::vector<DevicePtr> makeIbverbsDevices(const Options& options) {
+  std::vector<std::string> names = options.ibDevices;
+  if (names.empty()) {
+    names.push_back("");  // the first active one
+  }
+  std::vector<DevicePtr> devices;
+  for (const auto& name : names) {
+    gloo::transport::ibverbs::attr attr;
+    attr.name = name;
+    attr.port = options.ibPort;
+    attr.index = options.ibIndex;
+    devices.push_back(gloo::transport::ibverbs::CreateDevice(attr));
+  }
+  return devices;
+}
+#endif
+
+}  // namespace
+
+std::string transportTrouble(const std::string& transport) {
+  if (transport == "tcp") {
+    return "";
+  }
+  if (transport == "ibverbs") {
+    return GLOO_HAVE_TRANSPORT_IBVERBS
+               ? ""
+               : "not in this build; configure with -DUSE_IBVERBS=ON";
+  }
+  if (transport == "shm" || transport == "auto") {
+    return "";
+  }
+  if (transport == "tls") {
+    return "not in this build";
+  }
+  return "there is no such transport";
+}
+
+bool redisAvailable() { return GLOO_USE_REDIS; }
+
+std::vector<DevicePtr> makeDevices(const Options& options) {
+#if GLOO_HAVE_TRANSPORT_IBVERBS
+  if (options.transport == "ibverbs") {
+    return makeIbverbsDevices(options);
+  }
+#endif
+  if (options.transport == "shm") {
+    return {gloo::transport::shm::CreateDevice()};
+  }
+  if (options.transport == "auto") {
+    gloo::transport::DeviceAttr attr;
+    attr.tcp.iface = options.localRanks != 0 ? "lo" : "";
+    return {gloo::transport::CreateDevice(attr)};
+  }
+  return makeTcpDevices(options);
+}
+
+std::shared_ptr<gloo::rendezvous::Store> makeStore(const Options& options) {
+  std::shared_ptr<gloo::rendezvous::Store> store;
+#if GLOO_USE_REDIS
+  if (!options.redisHost.empty()) {
+    store = std::make_shared<gloo::rendezvous::RedisStore>(options.redisHost,
+                                                           options.redisPort);
+  }
+#endif
+  if (store == nullptr) {
+    store = std::make_shared<gloo::rendezvous::FileStore>(options.sharedPath);
+  }
+  return std::make_shared<gloo::rendezvous::PrefixStore>(options.prefix, store);
+}
+
+}  // namespace benchmark

@@ -1,0 +1,70 @@
+// The command line.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace benchmark {
+
+struct Options {
+  // Who takes part.
+  int localRanks = 0;  // --ranks: start that many processes here; 0: do not
+  int size = 0;
+  int rank = -1;
+  std::string redisHost;
+  int redisPort = 6379;
+  std::string prefix = "prefix";
+  std::string sharedPath;
+
+  // Over what.
+  std::string transport = "tcp";
+  bool sync = false;
+  bool busyPoll = false;
+  std::vector<std::string> tcpDevices;
+  std::vector<std::string> ibDevices;
+  int ibPort = 1;
+  int ibIndex = -1;
+
+  // What.
+  std::string name;
+  bool verify = true;
+  bool showAllErrors = false;
+  int inputs = 1;
+  std::optional<size_t> elements;  // none: a sweep of sizes
+  bool halfPrecision = false;
+  int destinations = 1;
+  int base = 2;
+  int messages = 100;
+  int threads = 1;
+
+  // How long.
+  int warmupIterations = 5;
+  std::optional<size_t> iterationCount;
+  std::optional<std::chrono::nanoseconds> iterationTime;
+
+  // How it is told.
+  bool nanos = false;
+  std::string jsonFile;
+};
+
+// The text is one line for the user.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// --help: print the text and succeed.
+struct HelpRequest {
+  std::string text;
+};
+
+// Throws UsageError or HelpRequest.
+Options parseOptions(int argc, const char* const* argv);
+
+// "2s", "500ms", "10us", "0.5s", "1m". Throws UsageError.
+std::chrono::nanoseconds parseDuration(const std::string& text);
+
+}  // namespace benchmark

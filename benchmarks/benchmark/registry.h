@@ -1,0 +1,67 @@
+// The benchmarks by name.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "benchmarks/benchmark/options.h"
+#include "gloo/context.h"
+
+namespace benchmark {
+
+// What a benchmark is made for: one size on one context.
+struct Setup {
+  std::shared_ptr<gloo::Context> context;
+  const Options* options;
+  size_t elements;
+};
+
+// One benchmark at one size. run() is what is timed. One thread.
+class Benchmark {
+ public:
+  virtual ~Benchmark() = default;
+  // Writes every input anew; what the iteration must give follows from it.
+  virtual void fill(size_t iteration) = 0;
+  virtual void run() = 0;
+  // Reads a value of each cache line of the results.
+  virtual void touch() const = 0;
+  // What is wrong with the results of fill(iteration) and run(); or empty.
+  virtual std::string check(size_t iteration) const = 0;
+};
+
+using Make = std::unique_ptr<Benchmark> (*)(const Setup&);
+
+// How many bytes count, as multiples of the vector's: `algorithm` of them are
+// the operation's work, of which `bus` pass the busiest rank's link each way.
+struct Traffic {
+  double algorithm = 1;
+  double bus = 1;
+};
+using TrafficOf = Traffic (*)(int size);
+
+struct Entry {
+  std::string name;
+  std::string help;
+  Make makeFloat = nullptr;
+  Make makeHalf = nullptr;  // null: not with --halfprecision
+  TrafficOf traffic = nullptr;
+  bool hasSizes = true;  // false: nothing is transferred, as in a barrier
+  bool anyInputs = false;
+  int minRanks = 1;
+};
+
+const std::vector<Entry>& allBenchmarks();
+const Entry* findBenchmark(const std::string& name);
+// For --help.
+std::string describeBenchmarks();
+
+// Each family's part of the list.
+std::vector<Entry> allreduceBenchmarks();
+std::vector<Entry> oneToAllBenchmarks();
+std::vector<Entry> exchangeBenchmarks();
+std::vector<Entry> messageBenchmarks();
+
+}  // namespace benchmark

@@ -1,0 +1,106 @@
+#include "benchmarks/benchmark/report.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "benchmarks/support/links.h"
+
+namespace benchmark {
+namespace {
+
+constexpr auto kProgressInterval = std::chrono::milliseconds(200);
+
+}  // namespace
+
+Report::Report(const Options& options, Conditions conditions)
+    : options_(options),
+      conditions_(std::move(conditions)),
+      terminal_(isatty(STDERR_FILENO) == 1),
+      nextProgress_(std::chrono::steady_clock::now() + kProgressInterval) {}
+
+void Report::header() const {
+  const std::string links = support::join(conditions_.links, ',');
+  std::printf("Device:    %s\n", conditions_.device.c_str());
+  std::printf("Benchmark: %s\n", options_.name.c_str());
+  std::printf(
+      "Options:   ranks=%d inputs=%d threads=%d links=%s type=%s verify=%s\n\n",
+      conditions_.ranks, options_.inputs, options_.threads, links.c_str(),
+      options_.halfPrecision ? "float16" : "float32",
+      options_.verify ? "yes" : "no");
+  const char* unit = options_.nanos ? "ns" : "us";
+  std::printf("%12s %12s %9s(%s) %9s(%s) %9s(%s) %9s(%s) %11s %11s %11s\n",
+              "size (B)", "elements", "min", unit, "p50", unit, "p99", unit,
+              "max", unit, "alg (GB/s)", "bus (GB/s)", "iterations");
+  std::fflush(stdout);
+}
+
+void Report::add(const Row& row) {
+  clearProgress();
+  const double scale = options_.nanos ? 1e3 : 1;
+  const int digits = options_.nanos ? 0 : 2;
+  std::printf("%12zu %12zu %13.*f %13.*f %13.*f %13.*f %11.3f %11.3f %11zu\n",
+              row.bytes, row.elements, digits, row.minUs * scale, digits,
+              row.p50Us * scale, digits, row.p99Us * scale, digits,
+              row.maxUs * scale, row.algorithmGBs, row.busGBs, row.iterations);
+  std::fflush(stdout);
+  rows_.push_back(row);
+}
+
+void Report::progress(size_t bytes, size_t done, size_t total) {
+  if (!terminal_) {
+    return;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (now < nextProgress_) {
+    return;
+  }
+  nextProgress_ = now + kProgressInterval;
+  progressShown_ = true;
+  std::fprintf(stderr, "\r\033[K%s, %zu bytes: %zu of %zu iterations",
+               options_.name.c_str(), bytes, done, total);
+}
+
+void Report::clearProgress() {
+  if (progressShown_) {
+    std::fputs("\r\033[K", stderr);
+    progressShown_ = false;
+  }
+}
+
+void Report::writeJson() const {
+  nlohmann::json list = nlohmann::json::array();
+  for (const auto& row : rows_) {
+    list.push_back({{"benchmark", options_.name},
+                    {"transport", options_.transport},
+                    {"links", conditions_.links},
+                    {"ranks", conditions_.ranks},
+                    {"inputs", options_.inputs},
+                    {"threads", options_.threads},
+                    {"type", options_.halfPrecision ? "float16" : "float32"},
+                    {"bytes", row.bytes},
+                    {"elements", row.elements},
+                    {"min_us", row.minUs},
+                    {"p50_us", row.p50Us},
+                    {"p99_us", row.p99Us},
+                    {"max_us", row.maxUs},
+                    {"algorithm_bandwidth_gbs", row.algorithmGBs},
+                    {"bus_bandwidth_gbs", row.busGBs},
+                    {"iterations", row.iterations},
+                    {"verified", options_.verify}});
+  }
+  std::ofstream file(options_.jsonFile);
+  file << list.dump(1) << "\n";
+  file.close();
+  if (!file) {
+    throw std::runtime_error("cannot write " + options_.jsonFile + ": " +
+                             std::strerror(errno));
+  }
+}
+
+}  // namespace benchmark

@@ -1,0 +1,132 @@
+#include "benchmarks/benchmark/validate.h"
+
+#include "benchmarks/benchmark/device.h"
+#include "benchmarks/benchmark/registry.h"
+
+namespace benchmark {
+namespace {
+
+template <typename... Args>
+void require(bool condition, const Args&... text) {
+  if (!condition) {
+    std::string message;
+    ((message += text), ...);
+    throw UsageError(message);
+  }
+}
+
+void requireRange(const char* option, int64_t value, int64_t low,
+                  int64_t high) {
+  require(value >= low && value <= high, option, ": ", std::to_string(value),
+          " is not between ", std::to_string(low), " and ",
+          std::to_string(high));
+}
+
+constexpr int kMaxRanks = 65536;
+constexpr int kMaxLocalRanks = 256;
+
+void validateLocal(const Options& options) {
+  requireRange("--ranks", options.localRanks, 1, kMaxLocalRanks);
+  require(options.size == 0 && options.rank == -1,
+          "--ranks starts all processes itself: leave out --size and --rank");
+  require(options.redisHost.empty() && options.sharedPath.empty(),
+          "--ranks has a store of its own: leave out --host and "
+          "--shared-path");
+}
+
+void validateParticipants(const Options& options) {
+  if (options.localRanks != 0) {
+    validateLocal(options);
+    return;
+  }
+  require(options.size != 0, "--size is missing (or use --ranks N)");
+  require(options.rank != -1, "--rank is missing (or use --ranks N)");
+  requireRange("--size", options.size, 1, kMaxRanks);
+  requireRange("--rank", options.rank, 0, options.size - 1);
+  require(!options.redisHost.empty() || !options.sharedPath.empty(),
+          "no store: give --shared-path DIR, or --host and --port of Redis");
+  require(options.redisHost.empty() || options.sharedPath.empty(),
+          "two stores: give either --shared-path or --host");
+  requireRange("--port", options.redisPort, 1, 65535);
+  require(options.redisHost.empty() || redisAvailable(),
+          "--host: this build has no Redis store (USE_REDIS is off)");
+}
+
+void validateTransport(const Options& options) {
+  const std::string trouble = transportTrouble(options.transport);
+  require(trouble.empty(), "-t ", options.transport, ": ", trouble);
+  require(options.transport == "tcp" || options.tcpDevices.empty(),
+          "--tcp-device needs -t tcp");
+  require(options.transport == "ibverbs" || options.ibDevices.empty(),
+          "--ib-device needs -t ibverbs");
+  requireRange("--ib-port", options.ibPort, 1, 255);
+  requireRange("--ib-index", options.ibIndex, -1, 255);
+}
+
+void validateName(const Options& options) {
+  require(!options.name.empty(),
+          "the NAME of a benchmark is missing; --help lists them");
+  const Entry* entry = findBenchmark(options.name);
+  require(entry != nullptr, "there is no benchmark '", options.name,
+          "'; --help lists them");
+  require(!options.halfPrecision || entry->makeHalf != nullptr, "benchmark '",
+          options.name, "' has no --halfprecision");
+}
+
+// That the benchmark can be run with so many ranks and vectors.
+void validateShape(const Options& options) {
+  const Entry* entry = findBenchmark(options.name);
+  const int size = options.localRanks != 0 ? options.localRanks : options.size;
+  require(size >= entry->minRanks, "benchmark '", options.name,
+          "' needs at least ", std::to_string(entry->minRanks), " ranks");
+  require(entry->anyInputs || options.inputs == 1, "benchmark '", options.name,
+          "' has one vector per rank: leave out --inputs");
+  // Rank r's partners are r ^ 1, r ^ 2, r ^ 4, ...
+  require(options.name != "pairwise_exchange" ||
+              (options.destinations > 0 && options.destinations < 31 &&
+               size % (1 << options.destinations) == 0),
+          "--destinations: ", std::to_string(size),
+          " ranks cannot be paired with ", std::to_string(options.destinations),
+          " each; the ranks must be a multiple of 2 to that power");
+}
+
+void validateWork(const Options& options) {
+  constexpr int64_t kMaxElements = int64_t{1} << 34;
+  requireRange("--inputs", options.inputs, 1, 256);
+  requireRange("--threads", options.threads, 1, 256);
+  requireRange("--base", options.base, 2, 1024);
+  requireRange("--messages", options.messages, 1, 1000000);
+  requireRange("--destinations", options.destinations, 1, kMaxRanks);
+  requireRange("--warmup-iters", options.warmupIterations, 0, 1000000);
+  require(!options.elements || (*options.elements >= 1 &&
+                                *options.elements <= size_t(kMaxElements)),
+          "--elements: not between 1 and ", std::to_string(kMaxElements));
+  require(
+      !options.iterationCount || (*options.iterationCount >= 1 &&
+                                  *options.iterationCount <= size_t{100000000}),
+      "--iteration-count: not between 1 and 100000000");
+  require(!options.iterationCount || !options.iterationTime,
+          "give either --iteration-count or --iteration-time");
+}
+
+}  // namespace
+
+void validate(const Options& options) {
+  validateName(options);
+  validateParticipants(options);
+  validateShape(options);
+  validateTransport(options);
+  validateWork(options);
+}
+
+std::string availableTransports() {
+  std::string names;
+  for (const char* name : {"tcp", "tls", "ibverbs", "shm", "auto"}) {
+    if (transportTrouble(name).empty()) {
+      names += names.empty() ? name : std::string(", ") + name;
+    }
+  }
+  return "here: " + names;
+}
+
+}  // namespace benchmark

@@ -1,0 +1,67 @@
+// What every program of the comparison does alike: the work, the clock, the
+// check of the results and the form of the report. It depends on no library, so
+// that each program adds only how it calls its own.
+//
+// One iteration: every rank rewrites its whole input; barrier; clock; the
+// collective; a read of each cache line of the result; clock; barrier. The time
+// of an iteration is the mean of its ranks' times.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace measure {
+
+struct Arguments {
+  int rank = -1;  // the launcher's, where the program is not given them
+  int size = -1;
+  std::string directory;  // shared by the job, empty when it starts
+  std::string mode;       // the program's own; empty: its default
+  std::string transport;  // tcp, shm or ibverbs
+  std::string device;     // of ibverbs
+  std::vector<std::string> collectives;
+  std::vector<size_t> sizes;  // bytes
+  double budget = 0.2;        // seconds for each collective, size and mode
+};
+
+// Prints one line to stderr and exits with status 2 when they make no sense.
+Arguments parse(int argc, char** argv);
+
+// A collective on one vector size. `bytes` is the size of the larger of input
+// and output of a rank; at least one element for each rank.
+struct Work {
+  std::string collective;
+  size_t bytes = 0;
+  size_t inputElements = 0;
+  size_t outputElements = 0;
+  size_t blockElements = 0;  // per rank, where the vector is divided
+  float* input = nullptr;    // = output where the collective works in place
+  float* output = nullptr;
+};
+
+using Operation = std::function<void()>;
+
+class Program {
+ public:
+  virtual ~Program() = default;
+  // The ways in which it can do this collective; none: it cannot.
+  virtual std::vector<std::string> modes(const std::string& collective) = 0;
+  // Made once for a Work; called for each iteration. Runs until it returns.
+  virtual Operation prepare(const Work& work, const std::string& mode) = 0;
+  // What the bytes really travel over, as a list separated by '+'.
+  virtual std::string links() = 0;
+  // Memory for one vector, zeroed; valid until the next call with this index.
+  virtual float* allocate(int index, size_t bytes);
+  virtual void release();
+
+ private:
+  float* memory_[2] = {nullptr, nullptr};
+};
+
+// Measures everything asked for; rank 0 prints a JSON object per line. Returns
+// the exit status: 1 after an error or a wrong result, which stderr explains.
+int run(Program& program, const Arguments& arguments);
+
+}  // namespace measure

@@ -1,0 +1,57 @@
+// A page of memory that the measured processes of one job share: a barrier that
+// is the same for every program, and where the ranks leave their times.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+namespace measure {
+
+constexpr int kMaxRanks = 32;
+
+// Maps the file `path`; the first rank makes it. Each job uses a new directory,
+// so it starts as zeros. One thread per process.
+class Page {
+ public:
+  Page(const std::string& path, int rank, int size);
+  ~Page();
+  Page(const Page&) = delete;
+  Page& operator=(const Page&) = delete;
+
+  // Returns when all ranks are here; throws when one of them has failed, or
+  // has not come within a minute.
+  void barrier();
+
+  // Makes the other ranks' barriers throw.
+  void fail();
+
+  // This rank's time of the current iteration, and after a barrier the mean of
+  // all ranks.
+  void setTime(double microseconds);
+  double meanTime() const;
+
+  // Rank 0's decisions; the others read them after a barrier.
+  void setStop(bool stop);
+  bool stop() const;
+  void setDropped(uint32_t modes);
+  uint32_t dropped() const;
+
+  // A value with its sequence number, from one rank to another, in its own
+  // cache lines; two slots, to be used in turn.
+  struct alignas(128) Cell {
+    std::atomic<uint64_t> sequence;
+    float value;
+  };
+  Cell& cell(int slot, int from, int to);
+
+ private:
+  struct Layout;
+
+  Layout* layout_;
+  int rank_;
+  int size_;
+  int patience_;  // checks of a flag before each check also yields
+};
+
+}  // namespace measure

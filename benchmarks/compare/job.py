@@ -1,0 +1,89 @@
+"""Runs one program of the comparison once, as a job of local processes."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+
+NOT_AVAILABLE = 3  # exit status of a program that lacks what was asked for
+
+
+class JobError(Exception):
+    """The job failed; the text is its last line of stderr."""
+
+    def __init__(self, text, rows=()):
+        super().__init__(text)
+        self.rows = list(rows)  # what it had printed before
+
+
+class NotAvailable(JobError):
+    """The program was built without what was asked for."""
+
+
+def _scratch():
+    """A place for the files that the ranks share; in memory if possible."""
+    base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    return tempfile.mkdtemp(prefix="compare.", dir=base)
+
+
+def _kill(processes):
+    for process in processes:
+        try:  # each leads its own session, so this ends its children too
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+
+
+def _last_line(path):
+    with open(path, errors="replace") as file:
+        lines = [line.strip() for line in file if line.strip()]
+    rank_lines = [line for line in lines if line.startswith("rank ")]
+    return (rank_lines or lines or ["no message"])[-1]
+
+
+def _rows(path):
+    """The complete lines of a program's output."""
+    with open(path) as file:
+        return [json.loads(line) for line in file
+                if line.startswith("{") and line.endswith("}\n")]
+
+
+def _wait(processes, timeout_s):
+    """The exit statuses; TimeoutExpired when they take too long."""
+    return [process.wait(timeout=timeout_s) for process in processes]
+
+
+def run(commands, environment, timeout_s):
+    """Starts all commands, which are ranks of one job or one launcher.
+
+    "{directory}" in an argument is replaced by a new directory. Returns the
+    JSON objects that they print.
+    """
+    directory = _scratch()
+    errors = os.path.join(directory, "stderr")
+    output = os.path.join(directory, "stdout")
+    processes = []
+    try:
+        with open(errors, "w") as err, open(output, "w") as out:
+            for command in commands:
+                processes.append(subprocess.Popen(
+                    [a.replace("{directory}", directory) for a in command],
+                    stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                    env={**os.environ, **environment},
+                    start_new_session=True))
+            try:
+                statuses = _wait(processes, timeout_s)
+            except subprocess.TimeoutExpired:
+                raise JobError(f"not done after {timeout_s:.0f} s",
+                               _rows(output)) from None
+        if NOT_AVAILABLE in statuses:
+            raise NotAvailable(_last_line(errors))
+        if any(statuses):
+            raise JobError(_last_line(errors), _rows(output))
+        return _rows(output)
+    finally:
+        _kill(processes)
+        shutil.rmtree(directory, ignore_errors=True)

@@ -1,0 +1,114 @@
+// This library, measured as its users call it.
+#include <cstdio>
+#include <exception>
+#include <memory>
+
+#include "benchmarks/support/device.h"
+#include "benchmarks/support/links.h"
+#include "gloo/allgather.h"
+#include "gloo/allreduce.h"
+#include "gloo/alltoall.h"
+#include "gloo/barrier.h"
+#include "gloo/broadcast.h"
+#include "gloo/math.h"
+#include "gloo/reduce.h"
+#include "gloo/reduce_scatter.h"
+#include "gloo/rendezvous/file_store.h"
+#include "measure.h"
+
+namespace {
+
+using measure::Operation;
+using measure::Work;
+
+void (*const kSum)(void*, const void*, const void*, size_t) = &gloo::sum<float>;
+
+class Ours : public measure::Program {
+ public:
+  explicit Ours(const measure::Arguments& arguments)
+      : mode_(arguments.mode.empty() ? "default" : arguments.mode),
+        device_(support::makeDevice(arguments.transport, arguments.device)),
+        context_(std::make_shared<support::MeasuredContext>(arguments.rank,
+                                                            arguments.size)) {
+    auto store =
+        std::make_shared<gloo::rendezvous::FileStore>(arguments.directory);
+    context_->connectFullMesh(store, device_);
+    for (int i = 0; mode_ == "busy" && i < arguments.size; i++) {
+      if (i != arguments.rank) {
+        context_->getPair(i)->setSync(true, true);
+      }
+    }
+  }
+
+  std::vector<std::string> modes(const std::string&) override {
+    return {mode_};
+  }
+
+  Operation prepare(const Work& work, const std::string&) override {
+    const std::string& name = work.collective;
+    if (name == "allreduce") {
+      auto options = outputOf<gloo::AllreduceOptions>(work);
+      options->setReduceFunction(kSum);
+      return [options] { gloo::allreduce(*options); };
+    }
+    if (name == "reduce") {
+      auto options = bothOf<gloo::ReduceOptions>(work);
+      options->setRoot(0);
+      options->setReduceFunction(kSum);
+      return [options] { gloo::reduce(*options); };
+    }
+    if (name == "broadcast") {
+      auto options = outputOf<gloo::BroadcastOptions>(work);
+      options->setRoot(0);
+      return [options] { gloo::broadcast(*options); };
+    }
+    if (name == "allgather") {
+      auto options = bothOf<gloo::AllgatherOptions>(work);
+      return [options] { gloo::allgather(*options); };
+    }
+    if (name == "reduce_scatter") {
+      auto options = bothOf<gloo::ReduceScatterOptions>(work);
+      options->setReduceFunction(kSum);
+      return [options] { gloo::reduce_scatter(*options); };
+    }
+    if (name == "alltoall") {
+      auto options = bothOf<gloo::AlltoallOptions>(work);
+      return [options] { gloo::alltoall(*options); };
+    }
+    auto options = std::make_shared<gloo::BarrierOptions>(context_);
+    return [options] { gloo::barrier(*options); };
+  }
+
+  std::string links() override { return support::join(context_->links(), '+'); }
+
+ private:
+  template <typename Options>
+  std::shared_ptr<Options> outputOf(const Work& work) {
+    auto options = std::make_shared<Options>(context_);
+    options->setOutput(work.output, work.outputElements);
+    return options;
+  }
+  template <typename Options>
+  std::shared_ptr<Options> bothOf(const Work& work) {
+    auto options = outputOf<Options>(work);
+    options->setInput(work.input, work.inputElements);
+    return options;
+  }
+
+  const std::string mode_;
+  std::shared_ptr<gloo::transport::Device> device_;
+  std::shared_ptr<support::MeasuredContext> context_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto arguments = measure::parse(argc, argv);
+  try {
+    Ours program(arguments);
+    return measure::run(program, arguments);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "rank %d: %s\n", arguments.rank, e.what());
+    return 1;
+  }
+}

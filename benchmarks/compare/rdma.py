@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Compares messages and allreduce over RDMA with perftest's bare verbs and with
+Debian's libgloo, round after round on one device of this machine, and says
+which of the bars in rdma_report.py hold. See ./dev rdma-compare."""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+
+import job
+import perftest
+import rdma_report as report
+import results
+
+STREAM_BYTES = 16 << 20  # that perftest moves for one figure
+
+
+class Step:
+    """Something that is measured once in each round."""
+
+    def __init__(self, program, label, run):
+        self.program = program
+        self.label = label
+        self._run = run
+
+    def attempt(self):
+        """Rows. A peer that fails once (a busy machine) gets another try."""
+        try:
+            return self._run()
+        except job.JobError:
+            if self.program == "ours":
+                raise
+            return self._run()
+
+
+def _row(mode, collective, size, p50, least):
+    return {"mode": mode, "collective": collective, "ranks": 2, "bytes": size,
+            "p50_us": p50, "min_us": least, "links": "ibverbs"}
+
+
+def _perftest_steps(device, timeout_s):
+    def write(size, both):
+        iterations = max(STREAM_BYTES // size, 16)
+        rate = perftest.bandwidth(device, size, iterations, both, timeout_s)
+        name = "both_ways" if both else "stream"
+        return [_row("ib_write_bw" + (" -b" if both else ""), name, size,
+                     size / rate, size / rate)]
+
+    def lat():
+        p50, least = perftest.latency(device, report.LATENCY_BYTES, 2000,
+                                      timeout_s)
+        return [_row("ib_write_lat", "latency", report.LATENCY_BYTES, p50,
+                     least)]
+
+    for size in report.PERFTEST_SIZES:
+        for both in (False, True):
+            yield Step("perftest",
+                       f"perftest, {size} bytes{', both ways' if both else ''}",
+                       lambda size=size, both=both: write(size, both))
+    yield Step("perftest", "perftest, latency", lat)
+
+
+def _program_steps(arguments, budget_ms, timeout_s):
+    benchmarks = os.path.join(arguments.build_dir, "benchmarks")
+    compare = os.path.join(benchmarks, "compare")
+    allreduce = ["--sizes", ",".join(map(str, report.ALLREDUCE_SIZES))]
+    stream = ["--sizes", ",".join(map(str, report.STREAM_SIZES))]
+    programs = [
+        ("ours", os.path.join(compare, "compare_messages"), stream),
+        ("ours", os.path.join(compare, "compare_ours"), allreduce),
+        ("libgloo", os.path.join(benchmarks, "peers", "libgloo",
+                                 "peer_libgloo"), allreduce)]
+    for name, path, sizes in programs:
+        for mode in ("busy", "default"):
+            def run(path=path, sizes=sizes, mode=mode):
+                commands = [
+                    [path, "--directory", "{directory}", "--transport",
+                     "ibverbs", "--device", arguments.device, *sizes,
+                     "--budget", str(budget_ms), "--mode", mode,
+                     "--rank", str(rank), "--size", "2"] for rank in range(2)]
+                return job.run(commands, {}, timeout_s)
+            yield Step(name, f"{os.path.basename(path)}, {mode}", run)
+
+
+class Entrant:
+    """What results.Results wants to know of a row."""
+
+    transport = "ibverbs"
+
+    def __init__(self, name):
+        self.name = name
+
+
+def _measure(steps, rounds):
+    """The rows of all medians, and the labels of the steps that failed."""
+    collected, failed = results.Results(), []
+    for number in range(rounds):
+        turn = number % len(steps)  # nobody always follows the same neighbour
+        for step in steps[turn:] + steps[:turn]:
+            if step.label in failed:
+                continue
+            print(f"round {number + 1}: {step.label}", file=sys.stderr,
+                  flush=True)
+            try:
+                rows = step.attempt()
+            except job.JobError as error:
+                failed.append(step.label)
+                rows = error.rows
+                print(f"rdma-compare: {step.label} is left out from now on: "
+                      f"{error}", file=sys.stderr)
+            for row in rows:
+                collected.add(Entrant(step.program), row)
+    return collected.rows(), failed
+
+
+def _first_device():
+    devices = sorted(os.listdir("/sys/class/infiniband")) if os.path.isdir(
+        "/sys/class/infiniband") else []
+    if not devices:
+        sys.exit("rdma-compare: this machine has no RDMA device")
+    return devices[0]
+
+
+def _arguments():
+    parser = argparse.ArgumentParser(prog="rdma-compare", description=__doc__)
+    parser.add_argument("--quick", action="store_true",
+                        help="3 rounds, short: figures that only orient")
+    parser.add_argument("--rounds", type=int, help="default 5")
+    parser.add_argument("--device", help="default: the first one")
+    parser.add_argument("--json", metavar="FILE", help="write the medians")
+    parser.add_argument("--check", action="store_true",
+                        help="exit with 1 unless every bar was met")
+    parser.add_argument("--build-dir", metavar="DIR", required=True)
+    arguments = parser.parse_args()
+    arguments.rounds = arguments.rounds or (3 if arguments.quick else 5)
+    if arguments.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    arguments.device = arguments.device or _first_device()
+    return arguments
+
+
+def main():
+    arguments = _arguments()
+    for tool in ("ib_write_bw", "ib_write_lat"):
+        if shutil.which(tool) is None:
+            sys.exit(f"rdma-compare: {tool} is missing (package perftest)")
+    timeout_s = 120
+    steps = [*_perftest_steps(arguments.device, timeout_s),
+             *_program_steps(arguments, 100 if arguments.quick else 300,
+                             timeout_s)]
+    rows, failed = _measure(steps, arguments.rounds)
+    verdicts = results.Verdicts()
+    print(f"on {arguments.device}, medians of {arguments.rounds} rounds")
+    print(report.tables(rows, verdicts))
+    print(f"bars: {verdicts.passed} passed, {verdicts.failed} failed, "
+          f"{verdicts.unknown} not measured")
+    if arguments.json:
+        with open(arguments.json, "w", encoding="utf-8") as file:
+            json.dump(rows, file, indent=1)
+            file.write("\n")
+    if failed:
+        print(f"rdma-compare: failed: {'; '.join(failed)}", file=sys.stderr)
+        return 1
+    return int(arguments.check and verdicts.failed + verdicts.unknown > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""Medians of the repetitions, and the table of ratios."""
+
+from collections import defaultdict
+from statistics import median
+
+from bars import BARS
+
+TITLES = {"ours": "ours", "libgloo default": "libgloo",
+          "libgloo busy": "libgloo busy", "openmpi": "Open MPI",
+          "mpich": "MPICH", "limit": "limit"}
+
+
+class Results:
+    def __init__(self):
+        self._samples = defaultdict(list)
+
+    def add(self, entrant, row):
+        key = (entrant.name, entrant.transport, row["mode"],
+               row["collective"], row["ranks"], row["bytes"], row["links"])
+        self._samples[key].append((row["p50_us"], row["min_us"]))
+
+    def rows(self):
+        """One object per program, mode, collective, ranks and bytes."""
+        rows = []
+        for key, samples in self._samples.items():
+            program, transport, mode, collective, ranks, size, links = key
+            rows.append({
+                "program": program, "transport": transport,
+                "links": links.split("+"), "mode": mode,
+                "collective": collective, "ranks": ranks, "bytes": size,
+                "p50_us": round(median(p50 for p50, _ in samples), 3),
+                "min_us": min(best for _, best in samples),
+                "repetitions": len(samples)})
+        return rows
+
+
+def lines_of(rows):
+    """{label: {bytes: p50}} with the fastest mode of each label."""
+    lines = {}
+    for row in rows:
+        label = row["program"]
+        if label == "libgloo":
+            label += " " + row["mode"].split()[0]
+        line = lines.setdefault(label, {})
+        size = row["bytes"]
+        line[size] = min(row["p50_us"], line.get(size, float("inf")))
+    order = list(TITLES)
+    return dict(sorted(lines.items(), key=lambda item: order.index(item[0])))
+
+
+def size_name(count):
+    for unit, scale in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= scale and count % scale == 0:
+            return f"{count // scale} {unit}"
+    return f"{count} B"
+
+
+def time_text(value):
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+class Verdicts:
+    """Counts what passed, failed, and could not be said."""
+
+    def __init__(self):
+        self.passed = self.failed = self.unknown = 0
+
+    def judge(self, mine, theirs, highest):
+        if mine is None or theirs is None:
+            self.unknown += 1
+            return "-"
+        ratio = mine / theirs
+        if ratio <= highest:
+            self.passed += 1
+            return f"{ratio:.2f} <= {highest:g} pass"
+        self.failed += 1
+        return f"{ratio:.2f} <= {highest:g} FAIL"
+
+
+def _ratio_cells(bars, lines, size, verdicts):
+    cells = []
+    mine = lines.get("ours", {}).get(size)
+    for bar in bars:
+        theirs = lines.get(bar.label(), {}).get(size)
+        if size in bar.highest:
+            cells.append(verdicts.judge(mine, theirs, bar.highest[size]))
+        else:
+            cells.append(f"{mine / theirs:.2f}" if mine and theirs else "-")
+    return cells
+
+
+def _unbarred(lines, bars):
+    named = {bar.label() for bar in bars}
+    return [label for label in lines if label not in named | {"ours"}]
+
+
+def format_table(header, body):
+    widths = [max(len(line[i]) for line in [header, *body])
+              for i in range(len(header))]
+    return "\n".join("  ".join(cell.rjust(width)
+                               for cell, width in zip(line, widths))
+                     for line in [header, *body])
+
+
+def table(rows, collective, ranks, transport, verdicts):
+    """Text: times of every program, and ours as a ratio to each peer."""
+    lines = lines_of(rows)
+    bars = [bar for bar in BARS.get(transport, ())
+            if bar.applies(collective, ranks)]
+    others = _unbarred(lines, bars)
+    header = ["bytes", *(TITLES[label] for label in lines),
+              *(f"ours / {TITLES[bar.label()]}" for bar in bars),
+              *(f"ours / {TITLES[label]}" for label in others)]
+    body = []
+    for size in sorted({row["bytes"] for row in rows}):
+        mine = lines.get("ours", {}).get(size)
+        body.append([size_name(size)]
+                    + [time_text(line.get(size)) for line in lines.values()]
+                    + _ratio_cells(bars, lines, size, verdicts)
+                    + [f"{mine / lines[label][size]:.2f}"
+                       if mine and size in lines[label] else "-"
+                       for label in others])
+    return format_table(header, body)

@@ -1,0 +1,83 @@
+// An MPI library, Open MPI or MPICH: whichever this was compiled with. The
+// launcher's options decide which transport it uses.
+#include <mpi.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "measure.h"
+
+namespace {
+
+using measure::Operation;
+using measure::Work;
+
+class Mpi : public measure::Program {
+ public:
+  explicit Mpi(std::string links) : links_(std::move(links)) {}
+
+  std::vector<std::string> modes(const std::string&) override {
+    return {"default"};
+  }
+
+  Operation prepare(const Work& work, const std::string&) override {
+    const std::string& name = work.collective;
+    float* const in = work.input;
+    float* const out = work.output;
+    const int block = int(work.blockElements);
+    if (name == "allreduce") {
+      return [=] {
+        MPI_Allreduce(MPI_IN_PLACE, out, block, MPI_FLOAT, MPI_SUM,
+                      MPI_COMM_WORLD);
+      };
+    }
+    if (name == "reduce") {
+      return [=] {
+        MPI_Reduce(in, out, block, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
+      };
+    }
+    if (name == "broadcast") {
+      return [=] { MPI_Bcast(out, block, MPI_FLOAT, 0, MPI_COMM_WORLD); };
+    }
+    if (name == "allgather") {
+      return [=] {
+        MPI_Allgather(in, block, MPI_FLOAT, out, block, MPI_FLOAT,
+                      MPI_COMM_WORLD);
+      };
+    }
+    if (name == "reduce_scatter") {
+      return [=] {
+        MPI_Reduce_scatter_block(in, out, block, MPI_FLOAT, MPI_SUM,
+                                 MPI_COMM_WORLD);
+      };
+    }
+    if (name == "alltoall") {
+      return [=] {
+        MPI_Alltoall(in, block, MPI_FLOAT, out, block, MPI_FLOAT,
+                     MPI_COMM_WORLD);
+      };
+    }
+    return [] { MPI_Barrier(MPI_COMM_WORLD); };
+  }
+
+  std::string links() override { return links_; }
+
+ private:
+  std::string links_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);  // errors of MPI calls end the job by default
+  auto arguments = measure::parse(argc, argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &arguments.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &arguments.size);
+  Mpi program(arguments.transport);
+  const int status = measure::run(program, arguments);
+  if (status != 0) {
+    MPI_Abort(MPI_COMM_WORLD, status);
+  }
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,26 @@
+// Allreduce as an object, in rounds of exchanges among few ranks.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "gloo/algorithm.h"
+#include "gloo/config.h"
+#include "gloo/internal/persistent.h"
+
+GLOO_NAMESPACE_BEGIN
+
+// In each round groups of Context::base ranks exchange with each other.
+// Every one of `ptrs` (count elements each) is an input, and gets the result.
+// All ranks construct their objects on a context in the same order. One thread
+// at a time. Errors as for allreduce().
+template <typename T>
+class AllreduceBcube : public internal::PersistentAllreduce<T> {
+ public:
+  AllreduceBcube(const std::shared_ptr<Context>& context,
+                 const std::vector<T*>& ptrs, int count,
+                 const ReductionFunction<T>* fn = ReductionFunction<T>::sum)
+      : internal::PersistentAllreduce<T>("bcube", context, ptrs, count, fn) {}
+};
+
+GLOO_NAMESPACE_END

@@ -1,0 +1,97 @@
+#include "gloo/common/logging.h"
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+
+#include "gloo/common/env.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace {
+
+std::atomic<LogLevel> currentLevel{LogLevel::UNSET};
+
+const char* levelName(LogLevel level) {
+  switch (level) {
+    case LogLevel::ERROR:
+      return "ERROR";
+    case LogLevel::WARN:
+      return "WARN";
+    case LogLevel::INFO:
+      return "INFO";
+    default:
+      return "DEBUG";
+  }
+}
+
+const char* baseName(const char* path) {
+  const char* slash = std::strrchr(path, '/');
+  return slash == nullptr ? path : slash + 1;
+}
+
+std::string enforceText(const char* file, int line, const char* condition,
+                        const std::string& message) {
+  return MakeString("[enforce fail at ", baseName(file), ":", line, "] ",
+                    condition, message.empty() ? "" : ". ", message);
+}
+
+}  // namespace
+
+LogLevel logLevel() {
+  // Relaxed: the level guards no other data.
+  const LogLevel level = currentLevel.load(std::memory_order_relaxed);
+  if (level != LogLevel::UNSET) {
+    return level;
+  }
+  // What is read may be warned about, which asks for the level again.
+  currentLevel.store(LogLevel::WARN, std::memory_order_relaxed);
+  const LogLevel wanted = Environment::fromEnvironment().logLevel;
+  currentLevel.store(wanted, std::memory_order_relaxed);
+  return wanted;
+}
+
+void setLogLevel(LogLevel level) {
+  currentLevel.store(level, std::memory_order_relaxed);
+}
+
+namespace log_detail {
+
+void write(LogLevel level, const char* file, int line,
+           const std::string& text) noexcept {
+  try {
+    const std::string message =
+        MakeString("[gloo] ", levelName(level), " ", baseName(file), ":", line,
+                   ": ", text, "\n");
+    std::fwrite(message.data(), 1, message.size(), stderr);
+  } catch (...) {
+    // No memory for the message: a log line is not worth an abort.
+  }
+}
+
+}  // namespace log_detail
+
+EnforceNotMet::EnforceNotMet(const char* file, int line, const char* condition,
+                             const std::string& message)
+    : InvalidOperationException(enforceText(file, line, condition, message)),
+      messages_{MakeString("[enforce fail at ", baseName(file), ":", line, "] ",
+                           condition)} {
+  if (!message.empty()) {
+    messages_.push_back(message);
+  }
+}
+
+EnforceNotMet::~EnforceNotMet() = default;
+
+std::string EnforceNotMet::msg() const { return what(); }
+
+namespace enforce_detail {
+
+void fail(const char* file, int line, const char* condition,
+          const std::string& values, const std::string& message) {
+  const char* separator = values.empty() || message.empty() ? "" : ". ";
+  throw EnforceNotMet(file, line, condition,
+                      MakeString(values, separator, message));
+}
+
+}  // namespace enforce_detail
+GLOO_NAMESPACE_END

@@ -1,0 +1,88 @@
+#include "gloo/context.h"
+
+#include "gloo/common/logging.h"
+#include "gloo/internal/collective_state.h"
+
+GLOO_NAMESPACE_BEGIN
+
+namespace {
+constexpr std::chrono::milliseconds kDefaultTimeout{30000};
+}
+
+Context::Context(int rank, int size, int base)
+    : rank(rank), size(size), base(base), slot_(0), timeout_(kDefaultTimeout) {
+  GLOO_ENFORCE(size >= 1, "a group of size ", size);
+  GLOO_ENFORCE(rank >= 0 && rank < size, "rank ", rank,
+               " is outside a group of size ", size);
+  GLOO_ENFORCE(base >= 2, "base ", base, ": must be 2 or more");
+}
+
+// The plans refer to the transport's context.
+Context::~Context() { collectiveState_.reset(); }
+
+std::shared_ptr<transport::Device>& Context::getDevice() {
+  GLOO_ENFORCE(device_ != nullptr, "rank ", rank,
+               ": this context is not connected");
+  return device_;
+}
+
+std::unique_ptr<transport::Pair>& Context::getPair(int i) {
+  GLOO_ENFORCE(transportContext_ != nullptr, "rank ", rank,
+               ": this context is not connected");
+  return transportContext_->getPair(i);
+}
+
+std::unique_ptr<transport::UnboundBuffer> Context::createUnboundBuffer(
+    void* ptr, size_t size) {
+  GLOO_ENFORCE(transportContext_ != nullptr, "rank ", rank,
+               ": this context is not connected");
+  return transportContext_->createUnboundBuffer(ptr, size);
+}
+
+int Context::nextSlot(int numToSkip) {
+  GLOO_ENFORCE(numToSkip > 0, "nextSlot(", numToSkip, ")");
+  const int slot = slot_;
+  slot_ += numToSkip;
+  return slot;
+}
+
+void Context::closeConnections() {
+  if (transportContext_ == nullptr) {
+    return;
+  }
+  for (int i = 0; i < size; i++) {
+    if (auto& pair = transportContext_->getPair(i)) {
+      pair->close();
+    }
+  }
+}
+
+void Context::setTimeout(std::chrono::milliseconds timeout) {
+  GLOO_ENFORCE(timeout.count() >= 0, "timeout of ", timeout.count(),
+               " ms: must be 0 (none) or more");
+  timeout_ = timeout;
+  if (transportContext_ != nullptr) {
+    transportContext_->setTimeout(timeout);
+  }
+}
+
+std::chrono::milliseconds Context::getTimeout() const { return timeout_; }
+
+internal::CollectiveState& Context::collectiveState() {
+  GLOO_ENFORCE(transportContext_ != nullptr, "rank ", rank,
+               ": this context is not connected");
+  std::call_once(collectiveStateOnce_, [this] {
+    collectiveState_ =
+        internal::CollectiveState::make(*transportContext_, base);
+  });
+  return *collectiveState_;
+}
+
+std::unique_ptr<transport::RemoteKey> Context::deserializeRemoteKey(
+    const std::string& serialized) {
+  GLOO_ENFORCE(transportContext_ != nullptr, "rank ", rank,
+               ": this context is not connected");
+  return transportContext_->deserializeRemoteKey(serialized);
+}
+
+GLOO_NAMESPACE_END

@@ -1,0 +1,75 @@
+// A group of ranks that communicate with each other: what collectives are
+// called on.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "gloo/common/error.h"
+#include "gloo/config.h"
+#include "gloo/transport/context.h"
+#include "gloo/transport/device.h"
+#include "gloo/transport/pair.h"
+#include "gloo/transport/unbound_buffer.h"
+
+GLOO_NAMESPACE_BEGIN
+
+namespace internal {
+class CollectiveState;  // plans, scratch and profile; gloo/internal/
+}  // namespace internal
+
+// Made connected by rendezvous::Context or ContextFactory. Holds a reference
+// to its device. Collectives may run on it from several threads at once when
+// their tags differ; everything else is thread-safe too. After an IoException
+// the context is closed: every later operation throws the same cause.
+class GLOO_API Context {
+ public:
+  // `base` is the radix of the bcube algorithm, at least 2.
+  Context(int rank, int size, int base = 2);
+  virtual ~Context();
+
+  const int rank;
+  const int size;
+  int base;
+
+  std::shared_ptr<transport::Device>& getDevice();
+
+  // Null for the own rank; throws InvalidOperationException when not connected.
+  std::unique_ptr<transport::Pair>& getPair(int i);
+
+  // Does not own the memory, and must be destroyed before the context.
+  std::unique_ptr<transport::UnboundBuffer> createUnboundBuffer(void* ptr,
+                                                                size_t size);
+
+  // The first of `numToSkip` slots that nobody else was given; the same on all
+  // ranks that call it in the same order.
+  int nextSlot(int numToSkip = 1);
+
+  // Leave in order: flush what was sent, tell all peers. Idempotent.
+  void closeConnections();
+
+  // The time limit of operations that say nothing else. Default 30 s.
+  void setTimeout(std::chrono::milliseconds timeout);
+  std::chrono::milliseconds getTimeout() const;
+
+  std::unique_ptr<transport::RemoteKey> deserializeRemoteKey(
+      const std::string& serialized);
+
+  // For the library's own algorithms; no promise.
+  internal::CollectiveState& collectiveState();
+
+ protected:
+  std::shared_ptr<transport::Device> device_;
+  std::shared_ptr<transport::Context> transportContext_;
+  int slot_;
+  std::chrono::milliseconds timeout_;
+
+ private:
+  std::once_flag collectiveStateOnce_;
+  std::shared_ptr<internal::CollectiveState> collectiveState_;
+};
+
+GLOO_NAMESPACE_END

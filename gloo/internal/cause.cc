@@ -1,0 +1,31 @@
+#include "gloo/internal/cause.h"
+
+#include "gloo/common/error.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace internal {
+
+void throwCause(const Cause& cause, const std::string& operation) {
+  std::string text = operation + ": " + cause.text;
+  if (cause.foundBy >= 0) {
+    text += MakeString(" [found by rank ", cause.foundBy,
+                       "; this context is closed]");
+  }
+  switch (cause.kind) {
+    case Cause::Kind::kTimeout:
+      throw TimeoutException(text);
+    case Cause::Kind::kPeerLost:
+      throw PeerLostException(text);
+    case Cause::Kind::kMismatch:
+      throw MismatchException(text);
+    case Cause::Kind::kRendezvous:
+      throw RendezvousException(text);
+    case Cause::Kind::kIo:
+    case Cause::Kind::kClosed:
+      break;
+  }
+  throw IoException(text);
+}
+
+}  // namespace internal
+GLOO_NAMESPACE_END

@@ -1,0 +1,43 @@
+// Why a context ended: found by one rank, told to all, thrown by everyone.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "gloo/config.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace internal {
+
+// Immutable once shared; thread-safe.
+struct Cause {
+  enum class Kind : uint8_t {
+    kIo = 0,        // IoException
+    kTimeout = 1,   // TimeoutException
+    kPeerLost = 2,  // PeerLostException
+    kMismatch = 3,  // MismatchException
+    kRendezvous = 4,
+    kClosed = 5,  // closed on this side, or the peer left in order
+  };
+
+  Kind kind = Kind::kIo;
+  // The rank that found it, and the rank that caused it; -1: unknown.
+  int32_t foundBy = -1;
+  int32_t culprit = -1;
+  // What happened, with errno or completion status; at most kMaxText bytes
+  // travel.
+  std::string text;
+
+  static constexpr size_t kMaxText = 1024;
+};
+
+using CausePtr = std::shared_ptr<const Cause>;
+
+// Throws the exception class of cause.kind; `operation` says what this rank
+// was doing ("rank 1: allreduce tag 7: recv from rank 2, 0 of 4096 bytes").
+[[noreturn]] GLOO_API void throwCause(const Cause& cause,
+                                      const std::string& operation);
+
+}  // namespace internal
+GLOO_NAMESPACE_END

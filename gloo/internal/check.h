@@ -1,0 +1,80 @@
+// The 8 bytes by which ranks notice that they disagree about a collective.
+// They travel in the header of a collective's messages, adverts and
+// announcements and are compared when these arrive: no extra message.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "gloo/config.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace internal {
+
+// Bit fields of a check word; 0 as a whole means "not a collective".
+struct CheckFields {
+  uint8_t operation = 0;   // 5 bits; 1..: see algorithms/
+  uint8_t type = 0;        // 5 bits; 0: unknown
+  uint8_t reduction = 0;   // 4 bits; 0: unknown
+  uint8_t log2Size = 0;    // 4 bits; of the element size
+  uint8_t algorithm = 0;   // 6 bits
+  uint16_t sequence = 0;   // 12 bits; per tag
+  uint16_t rootHash = 0;   // 8 bits
+  uint32_t countHash = 0;  // 20 bits; counts that all ranks share
+
+  GLOO_API uint64_t pack() const;
+  GLOO_API static CheckFields unpack(uint64_t word);
+
+  // One count below kExactCounts stands for itself, so that it can be named;
+  // anything else is hashed.
+  static constexpr uint64_t kExactCounts = uint64_t{1} << 19;
+  static constexpr uint32_t exactCount(uint64_t count) {
+    return static_cast<uint32_t>(count);
+  }
+  static constexpr uint32_t hashedCount(uint32_t hash) {
+    return static_cast<uint32_t>(kExactCounts |
+                                 (hash & uint32_t{kExactCounts - 1}));
+  }
+  static constexpr uint16_t kMaxSequence = 4095;
+};
+
+constexpr int kSequenceShift = 24;  // of the field in the word
+
+constexpr uint16_t sequenceOf(uint64_t word) {
+  return word >> kSequenceShift & CheckFields::kMaxSequence;
+}
+constexpr uint64_t withSequence(uint64_t word, uint16_t sequence) {
+  constexpr uint64_t kMask = uint64_t{CheckFields::kMaxSequence}
+                             << kSequenceShift;
+  return (word & ~kMask) | uint64_t{sequence} << kSequenceShift;
+}
+
+// Operations with one tag follow each other, whatever they are: the prefixes of
+// the collectives (below kFirstOwnPrefix) share their tags. Under any other
+// prefix tags are of their own.
+constexpr uint8_t kFirstOwnPrefix = 0x10;
+constexpr uint64_t tagOf(uint64_t slot) {
+  const uint64_t tag = slot >> 24;
+  return tag >> 32 < kFirstOwnPrefix ? tag & 0xffffffff : tag;
+}
+
+// Whether two words may meet; unknown types, reductions and sequence numbers
+// agree with all.
+GLOO_API bool checksAgree(uint64_t mine, uint64_t theirs);
+
+// A word, and the rank that it is of.
+struct Statement {
+  int rank = -1;
+  uint64_t word = 0;
+};
+
+// "operation: allreduce on rank 0, broadcast on rank 2": for the exception's
+// text.
+GLOO_API std::string describeDisagreement(const Statement& one,
+                                          const Statement& other);
+
+// All that a word says: "allreduce of 100 float32, sum, by ring".
+GLOO_API std::string describeCheck(uint64_t word);
+
+}  // namespace internal
+GLOO_NAMESPACE_END

@@ -1,0 +1,37 @@
+// What the collectives keep with a context: plans, scratch memory, profile.
+// Implemented by algorithms/.
+#pragma once
+
+#include <memory>
+
+#include "gloo/config.h"
+#include "gloo/internal/profile.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport {
+class Context;
+}
+
+namespace internal {
+
+// The profile that the ranks of a connected context agreed on. Implemented by
+// transport/base.
+GLOO_API std::shared_ptr<const Profile> profileOf(transport::Context& context);
+
+// Thread-safe. Does not keep the transport's context alive, which must outlive
+// it.
+class GLOO_API CollectiveState {
+ public:
+  virtual ~CollectiveState();
+
+  // Of a connected context; `radix` is Context::base. Throws
+  // InvalidOperationException if the transport has no channel.
+  static std::shared_ptr<CollectiveState> make(transport::Context& context,
+                                               int radix);
+
+ protected:
+  CollectiveState() = default;
+};
+
+}  // namespace internal
+GLOO_NAMESPACE_END

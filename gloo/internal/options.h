@@ -1,0 +1,245 @@
+// What all collectives' options have in common. The classes that users name
+// (AllreduceOptions, ...) are made of this one's setters.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "gloo/config.h"
+#include "gloo/internal/kernels.h"
+#include "gloo/transport/unbound_buffer.h"
+
+GLOO_NAMESPACE_BEGIN
+class Context;
+
+namespace internal {
+
+// A vector of the caller's.
+struct Vector {
+  void* data = nullptr;
+  size_t bytes = 0;
+};
+
+// Mostly one vector, which takes no allocation.
+class Vectors {
+ public:
+  void clear() {
+    size_ = 0;
+    rest_.clear();
+    pointers_.clear();
+  }
+  void add(Vector vector) {
+    if (size_++ == 0) {
+      first_ = vector;
+      return;
+    }
+    if (rest_.empty()) {
+      pointers_.push_back(first_.data);
+    }
+    rest_.push_back(vector);
+    pointers_.push_back(vector.data);
+  }
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  const Vector& operator[](size_t i) const {
+    return i == 0 ? first_ : rest_[i - 1];
+  }
+  // One for each vector, valid until the next change.
+  void* const* pointers() const {
+    return rest_.empty() ? &first_.data : pointers_.data();
+  }
+
+ private:
+  size_t size_ = 0;
+  Vector first_;
+  std::vector<Vector> rest_;
+  std::vector<void*> pointers_;
+};
+
+// What the setters have gathered, for the library to read.
+struct CollectiveCall {
+  std::shared_ptr<Context> context;
+  uint32_t tag = 0;
+  std::chrono::milliseconds timeout = transport::UnboundBuffer::kUnsetTimeout;
+  size_t elementSize = 0;  // bytes; 0: no vector was set
+  ElementType type = ElementType::kUnknown;
+  Vectors inputs;
+  Vectors outputs;
+  // Of v-collectives: where each rank's elements begin; size + 1 values.
+  std::vector<size_t> inputOffsets;
+  std::vector<size_t> outputOffsets;
+  int root = -1;
+  ReduceFunction reduce;
+  KnownReduction known;
+  size_t maxSegmentBytes = 1024 * 1024;
+  const char* algorithm = nullptr;  // a literal; null: the library chooses
+};
+
+// Holds no memory but the buffers it was given, until others replace them. One
+// thread at a time; may be used for any number of calls.
+class GLOO_API CollectiveOptions {
+ public:
+  explicit CollectiveOptions(const std::shared_ptr<Context>& context);
+  CollectiveOptions(CollectiveOptions&&) noexcept;
+  ~CollectiveOptions();
+
+  // Concurrent calls on one context need distinct tags.
+  void setTag(uint32_t tag) { call_.tag = tag; }
+
+  // For the whole operation; default: the context's.
+  void setTimeout(std::chrono::milliseconds timeout) {
+    call_.timeout = timeout;
+  }
+
+  const CollectiveCall& call() const { return call_; }
+
+ protected:
+  using Func = ReduceFunction;
+  // A std::unique_ptr goes as well. A shared one may serve many calls.
+  using Buffer = std::shared_ptr<transport::UnboundBuffer>;
+
+  template <typename T>
+  void setInput(T* ptr, size_t elements) {
+    startInputs<T>();
+    add(call_.inputs, ptr, elements);
+  }
+  template <typename T>
+  void setInput(Buffer buffer) {
+    startInputs<T>();
+    addInput(std::move(buffer));
+  }
+  template <typename T>
+  void setInputs(const std::vector<T*>& ptrs, size_t elements) {
+    setInputs(ptrs.data(), ptrs.size(), elements);
+  }
+  template <typename T>
+  void setInputs(T* const* ptrs, size_t count, size_t elements) {
+    startInputs<T>();
+    for (size_t i = 0; i < count; i++) {
+      add(call_.inputs, ptrs[i], elements);
+    }
+  }
+  // Of std::unique_ptr or std::shared_ptr.
+  template <typename T, typename Pointer>
+  void setInputs(std::vector<Pointer> buffers) {
+    startInputs<T>();
+    for (Pointer& buffer : buffers) {
+      addInput(std::move(buffer));
+    }
+  }
+
+  template <typename T>
+  void setOutput(T* ptr, size_t elements) {
+    startOutputs<T>();
+    add(call_.outputs, ptr, elements);
+  }
+  template <typename T>
+  void setOutput(Buffer buffer) {
+    startOutputs<T>();
+    addOutput(std::move(buffer));
+  }
+  template <typename T>
+  void setOutputs(const std::vector<T*>& ptrs, size_t elements) {
+    setOutputs(ptrs.data(), ptrs.size(), elements);
+  }
+  template <typename T>
+  void setOutputs(T* const* ptrs, size_t count, size_t elements) {
+    startOutputs<T>();
+    for (size_t i = 0; i < count; i++) {
+      add(call_.outputs, ptrs[i], elements);
+    }
+  }
+  template <typename T, typename Pointer>
+  void setOutputs(std::vector<Pointer> buffers) {
+    startOutputs<T>();
+    for (Pointer& buffer : buffers) {
+      addOutput(std::move(buffer));
+    }
+  }
+
+  // Of v-collectives: elements for (or from) each rank. Count is size_t or
+  // int64_t.
+  template <typename T, typename Count>
+  void setCountedInput(T* ptr, const std::vector<Count>& counts) {
+    startInputs<T>();
+    add(call_.inputs, ptr, setOffsets(call_.inputOffsets, counts));
+  }
+  template <typename T, typename Count>
+  void setCountedInput(Buffer buffer, const std::vector<Count>& counts) {
+    startInputs<T>();
+    setOffsets(call_.inputOffsets, counts);
+    addInput(std::move(buffer));
+  }
+  template <typename T, typename Count>
+  void setCountedOutput(T* ptr, const std::vector<Count>& counts) {
+    startOutputs<T>();
+    add(call_.outputs, ptr, setOffsets(call_.outputOffsets, counts));
+  }
+  template <typename T, typename Count>
+  void setCountedOutput(Buffer buffer, const std::vector<Count>& counts) {
+    startOutputs<T>();
+    setOffsets(call_.outputOffsets, counts);
+    addOutput(std::move(buffer));
+  }
+
+  void setRoot(int root) { call_.root = root; }
+
+  // Associative and commutative: called as fn(c, a, b, n), c may be a or b.
+  void setReduceFunction(Func fn);
+  // setReduceFunction(gloo::average<T>)
+  void setReduceFunction(AverageOf average);
+
+  // Longest message into which the operation is cut; equal on all ranks.
+  void setMaxSegmentSize(size_t bytes);
+
+  void setAlgorithmName(const char* literal) { call_.algorithm = literal; }
+
+ private:
+  template <typename T>
+  void startInputs() {
+    setElement(sizeof(T), elementTypeOf<T>());
+    call_.inputs.clear();
+    call_.inputOffsets.clear();
+    inputBuffers_.clear();
+  }
+  template <typename T>
+  void startOutputs() {
+    setElement(sizeof(T), elementTypeOf<T>());
+    call_.outputs.clear();
+    call_.outputOffsets.clear();
+    outputBuffers_.clear();
+  }
+  template <typename T>
+  static void add(Vectors& vectors, T* ptr, size_t elements) {
+    using Type = std::remove_cv_t<T>;
+    vectors.add({const_cast<Type*>(ptr), elements * sizeof(T)});
+  }
+  template <typename Count>
+  static size_t setOffsets(std::vector<size_t>& offsets,
+                           const std::vector<Count>& counts) {
+    offsets.assign(1, 0);
+    for (const Count count : counts) {
+      offsets.push_back(offsets.back() + checkedCount(count));
+    }
+    return offsets.back();
+  }
+  static size_t checkedCount(size_t count) { return count; }
+  static size_t checkedCount(int64_t count);
+
+  void setElement(size_t size, ElementType type);
+  void addInput(Buffer buffer);
+  void addOutput(Buffer buffer);
+  Vector vectorOf(const Buffer& buffer) const;
+
+  CollectiveCall call_;
+  std::vector<Buffer> inputBuffers_;
+  std::vector<Buffer> outputBuffers_;
+};
+
+}  // namespace internal
+GLOO_NAMESPACE_END

@@ -1,0 +1,137 @@
+// The one loop of all kernels, compiled once per dispatch target. An operation
+// is a class with
+//   kGroup         elements that belong together: 2 for complex numbers
+//   Tag            the Highway tag of its vectors
+//   vector(d, a, b), scalar(a, b)      equal bits; scalar() serves the target
+//                  HWY_SCALAR, whose vectors cannot be reinterpreted
+// and may hold state (the divisor of an average).
+
+// Included once per target: foreach_target.h toggles HWY_TARGET_TOGGLE.
+#if defined(GLOO_REDUCTIONS_LOOP_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef GLOO_REDUCTIONS_LOOP_INL_H_
+#undef GLOO_REDUCTIONS_LOOP_INL_H_
+#else
+#define GLOO_REDUCTIONS_LOOP_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "gloo/config.h"
+#include "gloo/reductions/find.h"
+
+HWY_BEFORE_NAMESPACE();
+GLOO_NAMESPACE_BEGIN
+namespace reductions {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_TARGET == HWY_SCALAR
+
+template <class Operation, typename T>
+void transform(const Operation& operation, T* c, const T* a, const T* b,
+               size_t elements) {
+  for (size_t i = 0; i < elements; i += Operation::kGroup) {
+    T left[Operation::kGroup];
+    T right[Operation::kGroup];
+    std::memcpy(left, a + i, sizeof(left));
+    std::memcpy(right, b + i, sizeof(right));
+    operation.scalar(left, right);
+    std::memcpy(c + i, left, sizeof(left));
+  }
+}
+
+#else
+
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+// Masked accesses touch no memory outside the mask.
+template <class Operation, class D, typename T>
+HWY_INLINE void transformPart(const Operation& operation, D d, T* c, const T* a,
+                              const T* b, size_t elements) {
+  const auto mask = hn::FirstN(d, elements);
+  const auto left = hn::MaskedLoad(mask, d, a);
+  const auto right = hn::MaskedLoad(mask, d, b);
+  hn::BlendedStore(operation.vector(d, left, right), mask, d, c);
+}
+#else
+template <class Operation, class D, typename T>
+HWY_INLINE void transformPart(const Operation& operation, D d, T* c, const T* a,
+                              const T* b, size_t elements) {
+  HWY_ALIGN T left[hn::MaxLanes(D())] = {};
+  HWY_ALIGN T right[hn::MaxLanes(D())] = {};
+  std::memcpy(left, a, elements * sizeof(T));
+  std::memcpy(right, b, elements * sizeof(T));
+  const auto result =
+      operation.vector(d, hn::Load(d, left), hn::Load(d, right));
+  hn::Store(result, d, left);
+  std::memcpy(c, left, elements * sizeof(T));
+}
+#endif
+
+// Elements until c is aligned for whole vectors; 0 if it cannot be or is not
+// worth it. A store that crosses cache lines costs twice, on every vector.
+template <class Operation, typename T>
+HWY_INLINE size_t elementsToAlign(const T* c, size_t lanes, size_t elements) {
+  const size_t vectorBytes = lanes * sizeof(T);
+  const size_t past = reinterpret_cast<uintptr_t>(c) % vectorBytes;
+  constexpr size_t kGroupBytes = Operation::kGroup * sizeof(T);
+  if (past == 0 || past % kGroupBytes != 0 || elements < 16 * lanes) {
+    return 0;
+  }
+  return (vectorBytes - past) / sizeof(T);
+}
+
+template <class Operation, typename T>
+void transform(const Operation& operation, T* c, const T* a, const T* b,
+               size_t elements) {
+  const typename Operation::Tag d;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = elementsToAlign<Operation>(c, lanes, elements);
+  if (i > 0) {
+    transformPart(operation, d, c, a, b, i);
+  }
+  // Four at a time: all loads before the first store, because c may be a or b
+  // and the compiler would have to wait for each store.
+  for (; i + 4 * lanes <= elements; i += 4 * lanes) {
+    const auto a0 = hn::LoadU(d, a + i);
+    const auto a1 = hn::LoadU(d, a + i + lanes);
+    const auto a2 = hn::LoadU(d, a + i + 2 * lanes);
+    const auto a3 = hn::LoadU(d, a + i + 3 * lanes);
+    const auto b0 = hn::LoadU(d, b + i);
+    const auto b1 = hn::LoadU(d, b + i + lanes);
+    const auto b2 = hn::LoadU(d, b + i + 2 * lanes);
+    const auto b3 = hn::LoadU(d, b + i + 3 * lanes);
+    hn::StoreU(operation.vector(d, a0, b0), d, c + i);
+    hn::StoreU(operation.vector(d, a1, b1), d, c + i + lanes);
+    hn::StoreU(operation.vector(d, a2, b2), d, c + i + 2 * lanes);
+    hn::StoreU(operation.vector(d, a3, b3), d, c + i + 3 * lanes);
+  }
+  for (; i + lanes <= elements; i += lanes) {
+    const auto left = hn::LoadU(d, a + i);
+    const auto right = hn::LoadU(d, b + i);
+    hn::StoreU(operation.vector(d, left, right), d, c + i);
+  }
+  if (i < elements) {
+    transformPart(operation, d, c + i, a + i, b + i, elements - i);
+  }
+}
+
+#endif
+
+// As a kernel: `elements` are groups.
+template <class Operation>
+void reduce(void* c, const void* a, const void* b, size_t elements) {
+  using T = hn::TFromD<typename Operation::Tag>;
+  transform(Operation(), static_cast<T*>(c), static_cast<const T*>(a),
+            static_cast<const T*>(b), elements * Operation::kGroup);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace reductions
+GLOO_NAMESPACE_END
+HWY_AFTER_NAMESPACE();
+
+#endif

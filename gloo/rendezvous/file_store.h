@@ -1,0 +1,47 @@
+// A store in a directory that all ranks can write to.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gloo/rendezvous/store.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace rendezvous {
+
+// One file for each key, replaced atomically by rename; readers never see half
+// a value. On a local file system a waiting rank sleeps until the kernel
+// reports a new file; on a network file system it looks, as often as 5% of a
+// core allows. What an earlier run left in the directory is simply
+// overwritten. Thread-safe, and safe between processes.
+class GLOO_API FileStore : public PeekableStore {
+ public:
+  // The directory must exist: InvalidOperationException. It must be readable
+  // and writable: IoException.
+  explicit FileStore(const std::string& path);
+  ~FileStore() override;
+
+  void set(const std::string& key, const std::vector<char>& data) override;
+  void multi_set(const std::vector<std::string>& keys,
+                 const std::vector<std::vector<char>>& values) override;
+  void append(const std::string& key, const std::vector<char>& value) override;
+  int64_t add(const std::string& key, int64_t value) override;
+
+  std::vector<std::optional<std::vector<char>>> peek(
+      const std::vector<std::string>& keys) override;
+  bool wait_any(const std::vector<std::string>& keys,
+                Deadline deadline) override;
+  std::string str() const override;
+
+  // The files that hold values now.
+  std::vector<std::string> getAllKeyFilePaths();
+
+ private:
+  std::string pathOf(const std::string& key) const;
+
+  const std::string directory_;
+  const bool remote_;  // the kernel does not report other hosts' changes
+};
+
+}  // namespace rendezvous
+GLOO_NAMESPACE_END

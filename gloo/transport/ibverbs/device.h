@@ -1,0 +1,73 @@
+// Communication over RDMA: InfiniBand and RoCE, by libibverbs.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gloo/config.h"
+#include "gloo/transport/device.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport {
+namespace ibverbs {
+
+// Which port to use, and how. Every limit is cut to what the device offers.
+// Value.
+struct attr {
+  // "mlx5_0"; empty: the first device whose port is active.
+  std::string name;
+  int port = 1;
+  // Of the port's GID table; -1: on Ethernet a RoCE v2 GID with an address that
+  // leaves its subnet, IPv4 first; on InfiniBand none, unless routing needs it.
+  int index = -1;
+
+  // Name or address of this host at which peers greet each other, by TCP; the
+  // queue pairs are connected over that. Empty: the GID's own address if it is
+  // one, else what a tcp device would choose.
+  std::string hostname = {};
+
+  // The path. See ibv_modify_qp(3).
+  int mtu = 0;           // in bytes, 256 to 4096; 0: the port's active one
+  int pkeyIndex = 0;     // of the port's table
+  int serviceLevel = 0;  // 0 to 15
+  int trafficClass = 0;  // 0 to 255: DSCP << 2 on RoCE v2; needs a GID
+  int hopLimit = 64;     // 1 to 255; needs a GID
+  // A packet is sent again when it was not acknowledged for 4.096 us <<
+  // timeout, at most retryCount times. Together: longer than a cable may be
+  // unplugged (1 s), and short enough to tell within 5 s that it stays so.
+  int timeout = 16;    // 1 to 31
+  int retryCount = 6;  // 0 to 7; Soft-RoCE takes 7 for endlessly
+  // Receivers are always ready, so these only matter if something is broken.
+  int rnrTimer = 12;      // 1 to 31: 12 is 0.64 ms
+  int rnrRetryCount = 6;  // 0 to 6; 7, for ever, is refused
+
+  // Per peer.
+  int sendQueue = 128;  // work requests on their way
+  int receives = 64;    // receive buffers; fewer when there are many peers
+  // Messages up to this many bytes are copied through registered memory and
+  // need no round trip; fewer when there are many peers.
+  size_t eagerBytes = 16384;
+  // Messages up to this many bytes, head included, are handed over within the
+  // work request.
+  int inlineBytes = 256;
+};
+
+// Of all RDMA devices, in the system's order; none without libibverbs. Throws
+// IoException when they cannot be listed.
+GLOO_API std::vector<std::string> getDeviceNames();
+
+// Throws InvalidOperationException for a name, port, index or attribute that
+// does not exist, IoException when there is no device or it cannot be used: the
+// text says what there is and what to do.
+GLOO_API std::shared_ptr<transport::Device> CreateDevice(
+    const struct attr& attr);
+
+// The same, but a pair is connected when it is first used.
+GLOO_API std::shared_ptr<transport::Device> CreateLazyDevice(
+    const struct attr& attr);
+
+}  // namespace ibverbs
+}  // namespace transport
+GLOO_NAMESPACE_END

@@ -1,0 +1,27 @@
+// Out of line, so that each interface has one vtable for all libraries.
+#include "gloo/transport/context.h"
+#include "gloo/transport/device.h"
+
+GLOO_NAMESPACE_BEGIN
+
+IStore::~IStore() = default;
+
+namespace transport {
+
+namespace {
+constexpr std::chrono::milliseconds kDefaultTimeout{30000};
+}
+
+Address::~Address() = default;
+RemoteKey::~RemoteKey() = default;
+UnboundBuffer::~UnboundBuffer() = default;
+Buffer::~Buffer() = default;
+Pair::~Pair() = default;
+Device::~Device() = default;
+
+Context::Context(int rank, int size)
+    : rank(rank), size(size), timeout_(kDefaultTimeout) {}
+Context::~Context() = default;
+
+}  // namespace transport
+GLOO_NAMESPACE_END

@@ -1,0 +1,98 @@
+#include "gloo/rendezvous/prefix_store.h"
+
+#include "gloo/common/error.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace rendezvous {
+
+PrefixStore::PrefixStore(const std::string& prefix,
+                         std::shared_ptr<Store> store)
+    : prefix_(prefix), store_(std::move(store)) {
+  if (store_ == nullptr) {
+    throw InvalidOperationException("PrefixStore: the store is null");
+  }
+}
+
+PrefixStore::PrefixStore(const std::string& prefix, Store& store)
+    : PrefixStore(prefix,
+                  std::shared_ptr<Store>(std::shared_ptr<void>(), &store)) {}
+
+PrefixStore::~PrefixStore() = default;
+
+std::string PrefixStore::joinKey(const std::string& key) const {
+  return prefix_ + "/" + key;
+}
+
+std::vector<std::string> PrefixStore::joinKeys(
+    const std::vector<std::string>& keys) const {
+  std::vector<std::string> joined;
+  joined.reserve(keys.size());
+  for (const auto& key : keys) {
+    joined.push_back(joinKey(key));
+  }
+  return joined;
+}
+
+void PrefixStore::set(const std::string& key, const std::vector<char>& data) {
+  store_->set(joinKey(key), data);
+}
+
+std::vector<char> PrefixStore::get(const std::string& key) {
+  return store_->get(joinKey(key));
+}
+
+std::vector<char> PrefixStore::wait_get(
+    const std::string& key, const std::chrono::milliseconds& timeout) {
+  return store_->wait_get(joinKey(key), timeout);
+}
+
+void PrefixStore::wait(const std::vector<std::string>& keys) {
+  store_->wait(joinKeys(keys));
+}
+
+void PrefixStore::wait(const std::vector<std::string>& keys,
+                       const std::chrono::milliseconds& timeout) {
+  store_->wait(joinKeys(keys), timeout);
+}
+
+bool PrefixStore::has_v2_support() { return store_->has_v2_support(); }
+
+std::vector<std::vector<char>> PrefixStore::multi_get(
+    const std::vector<std::string>& keys) {
+  return store_->multi_get(joinKeys(keys));
+}
+
+void PrefixStore::multi_set(const std::vector<std::string>& keys,
+                            const std::vector<std::vector<char>>& values) {
+  store_->multi_set(joinKeys(keys), values);
+}
+
+void PrefixStore::append(const std::string& key,
+                         const std::vector<char>& value) {
+  store_->append(joinKey(key), value);
+}
+
+int64_t PrefixStore::add(const std::string& key, int64_t value) {
+  return store_->add(joinKey(key), value);
+}
+
+bool PrefixStore::has_peek_support() const {
+  return store_->has_peek_support();
+}
+
+std::vector<std::optional<std::vector<char>>> PrefixStore::peek(
+    const std::vector<std::string>& keys) {
+  return store_->peek(joinKeys(keys));
+}
+
+bool PrefixStore::wait_any(const std::vector<std::string>& keys,
+                           Deadline deadline) {
+  return store_->wait_any(joinKeys(keys), deadline);
+}
+
+std::string PrefixStore::str() const {
+  return MakeString(store_->str(), ", prefix ", prefix_);
+}
+
+}  // namespace rendezvous
+GLOO_NAMESPACE_END

@@ -1,0 +1,248 @@
+#include "rendezvous/record_reader.h"
+
+#include <algorithm>
+
+#include "gloo/common/env.h"
+#include "gloo/common/error.h"
+#include "rendezvous/operation_deadline.h"
+#include "rendezvous/record.h"
+#include "rendezvous/socket.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace rendezvous {
+
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = Deadline::Clock;
+
+// How long one wait of our own stores may keep the destructor waiting.
+constexpr milliseconds kPeekSlice(200);
+// Other stores: one wait for everybody, then one short wait for each rank.
+constexpr milliseconds kWaitSlice(500);
+constexpr milliseconds kSweepSlice(5);
+// A store whose calls fail at once, this often in a row, is broken.
+constexpr int kMaxFailures = 5;
+
+Store* peekableOf(IStore& store) {
+  auto* const ours = dynamic_cast<Store*>(&store);
+  return ours != nullptr && ours->has_peek_support() ? ours : nullptr;
+}
+
+Deadline sooner(Deadline deadline, milliseconds limit) {
+  return Deadline(std::min(deadline.at(), Clock::now() + limit));
+}
+
+bool useV2(IStore& store) {
+  return store.has_v2_support() &&
+         Environment::fromEnvironment().enableStoreV2Api;
+}
+
+}  // namespace
+
+RecordReader::RecordReader(IStore& store, int size, Deadline deadline)
+    : store_(store), peekable_(peekableOf(store)), deadline_(deadline) {
+  for (int rank = 0; rank < size; rank++) {
+    keys_.push_back(recordKey(rank));
+  }
+}
+
+RecordReader::~RecordReader() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) {
+    thread_.join();
+  }
+}
+
+std::vector<std::string> RecordReader::keysOf(
+    const std::vector<int>& ranks) const {
+  std::vector<std::string> keys;
+  for (const int rank : ranks) {
+    keys.push_back(keys_[rank]);
+  }
+  return keys;
+}
+
+std::vector<std::optional<RecordReader::Bytes>> RecordReader::peekAll() {
+  if (!canPeek()) {
+    return std::vector<std::optional<Bytes>>(keys_.size());
+  }
+  const OperationDeadline limit(deadline_);
+  return peekable_->peek(keys_);
+}
+
+void RecordReader::start(std::vector<int> ranks) {
+  missing_ = std::move(ranks);
+  if (!missing_.empty()) {
+    thread_ = std::thread([this] { run(); });
+  }
+}
+
+std::vector<RecordReader::Arrival> RecordReader::take() {
+  std::lock_guard lock(mutex_);
+  if (arrivals_.empty() && error_ != nullptr) {
+    std::rethrow_exception(error_);
+  }
+  return std::exchange(arrivals_, {});
+}
+
+std::optional<std::vector<std::optional<RecordReader::Bytes>>>
+RecordReader::readAgain(const std::vector<int>& ranks) {
+  std::vector<std::optional<Bytes>> found(ranks.size());
+  const OperationDeadline limit(sooner(deadline_, kPeekSlice));
+  try {
+    if (canPeek()) {
+      return peekable_->peek(keysOf(ranks));
+    }
+    if (useV2(store_)) {
+      auto values = store_.multi_get(keysOf(ranks));
+      std::move(values.begin(), values.end(), found.begin());
+      return found;
+    }
+    for (size_t i = 0; i < ranks.size(); i++) {
+      found[i] = getOne(ranks[i]);
+    }
+    return found;
+  } catch (const TransientError& error) {
+    std::lock_guard lock(mutex_);
+    trouble_ = error.what();
+    return std::nullopt;
+  }
+}
+
+std::string RecordReader::describeStore() const {
+  const auto* const named = dynamic_cast<const Store*>(&store_);
+  return named != nullptr ? named->str() : "store";
+}
+
+std::string RecordReader::storeTrouble() {
+  std::lock_guard lock(mutex_);
+  return trouble_;
+}
+
+bool RecordReader::stopped() {
+  std::lock_guard lock(mutex_);
+  return stop_;
+}
+
+void RecordReader::pause(milliseconds time) {
+  std::unique_lock lock(mutex_);
+  wake_.wait_until(lock, Clock::now() + time, [&] { return stop_; });
+}
+
+void RecordReader::arrived(std::vector<Arrival> arrivals) {
+  failures_ = 0;
+  for (const auto& arrival : arrivals) {
+    missing_.erase(std::find(missing_.begin(), missing_.end(), arrival.rank));
+  }
+  std::lock_guard lock(mutex_);
+  std::move(arrivals.begin(), arrivals.end(), std::back_inserter(arrivals_));
+  trouble_.clear();
+}
+
+void RecordReader::run() {
+  try {
+    if (canPeek()) {
+      gatherByPeeking();
+    } else {
+      gatherByWaiting();
+    }
+  } catch (...) {
+    std::lock_guard lock(mutex_);
+    error_ = std::current_exception();
+  }
+}
+
+void RecordReader::gatherByPeeking() {
+  int burst = 0;
+  while (!missing_.empty() && !stopped() && !deadline_.expired()) {
+    const auto begin = Clock::now();
+    const OperationDeadline limit(sooner(deadline_, kPeekSlice));
+    try {
+      const auto keys = keysOf(missing_);
+      if (!peekable_->wait_any(keys, sooner(deadline_, kPeekSlice))) {
+        continue;
+      }
+      auto found = peekable_->peek(keys);
+      std::vector<Arrival> arrivals;
+      for (size_t i = 0; i < found.size(); i++) {
+        if (found[i]) {
+          arrivals.push_back({missing_[i], std::move(*found[i])});
+        }
+      }
+      arrived(std::move(arrivals));
+    } catch (const TransientError& error) {
+      std::lock_guard lock(mutex_);
+      trouble_ = error.what();
+    }
+    // While ranks arrive in quick succession, larger batches: the number of
+    // reads must not grow with the number of ranks.
+    constexpr milliseconds kQuick(10);
+    burst = Clock::now() - begin < kQuick ? std::min(burst + 1, 10) : 0;
+    pause(milliseconds(burst));
+  }
+}
+
+void RecordReader::gatherByWaiting() {
+  while (!missing_.empty() && !stopped() && !deadline_.expired()) {
+    if (!waitForAll(std::min(deadline_.left(), kWaitSlice))) {
+      sweep();
+    }
+  }
+}
+
+// Whether all came. A wait that fails long before its time is over is an error
+// of the store; one that fails in time is the usual way to say "not yet".
+bool RecordReader::waitForAll(milliseconds slice) {
+  const auto begin = Clock::now();
+  std::vector<Bytes> values;
+  try {
+    store_.wait(keysOf(missing_), std::max(slice, milliseconds(1)));
+    if (useV2(store_)) {
+      values = store_.multi_get(keysOf(missing_));
+    } else {
+      for (const int rank : missing_) {
+        values.push_back(getOne(rank));
+      }
+    }
+  } catch (const std::exception& error) {
+    if (Clock::now() - begin < slice / 2) {
+      if (++failures_ >= kMaxFailures) {
+        throw RendezvousException(error.what());
+      }
+      pause(milliseconds(10 * failures_));
+    }
+    return false;
+  }
+  std::vector<Arrival> arrivals;
+  for (size_t i = 0; i < values.size(); i++) {
+    arrivals.push_back({missing_[i], std::move(values[i])});
+  }
+  arrived(std::move(arrivals));
+  return true;
+}
+
+void RecordReader::sweep() {
+  std::vector<Arrival> arrivals;
+  for (const int rank : missing_) {
+    if (stopped() || deadline_.expired()) {
+      break;
+    }
+    try {
+      store_.wait({keys_[rank]}, kSweepSlice);
+      arrivals.push_back({rank, getOne(rank)});
+    } catch (const std::exception&) {
+      // Not there yet; waitForAll() notices when the store is broken.
+    }
+  }
+  if (!arrivals.empty()) {
+    arrived(std::move(arrivals));
+  }
+}
+
+}  // namespace rendezvous
+GLOO_NAMESPACE_END

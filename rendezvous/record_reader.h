@@ -1,0 +1,89 @@
+// Gathers the records of all ranks from a store of any kind, while another
+// thread connects to those that are there already.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gloo/common/deadline.h"
+#include "gloo/common/store.h"
+#include "gloo/config.h"
+#include "gloo/rendezvous/store.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace rendezvous {
+
+// Called from one thread; has one of its own. Three kinds of stores:
+// - ours (has_peek_support): records are taken as they come, in one batch each;
+// - others with v2 calls: one wait and one multi_get if all come soon;
+// - those with set, get and wait only: likewise with a get for each rank.
+// With the latter two, ranks that are there are found at least every second.
+class RecordReader {
+ public:
+  using Bytes = std::vector<char>;
+  struct Arrival {
+    int rank = -1;
+    Bytes bytes;
+  };
+
+  RecordReader(IStore& store, int size, Deadline deadline);
+  ~RecordReader();  // stops waiting; returns within 0.3 s for our own stores
+  RecordReader(const RecordReader&) = delete;
+  RecordReader& operator=(const RecordReader&) = delete;
+
+  // Whether a missing record can be told from one that takes time.
+  bool canPeek() const { return peekable_ != nullptr; }
+
+  // All records that exist; nothing for each rank if !canPeek().
+  std::vector<std::optional<Bytes>> peekAll();
+
+  // From now on gather the records of these ranks.
+  void start(std::vector<int> ranks);
+
+  // What has arrived since the last call. Throws the store's error.
+  std::vector<Arrival> take();
+
+  // Records that were there before, again; nothing where one has disappeared.
+  // Nothing at all while the store cannot be reached.
+  std::optional<std::vector<std::optional<Bytes>>> readAgain(
+      const std::vector<int>& ranks);
+
+  // The store, for people; and its last trouble, or empty.
+  std::string describeStore() const;
+  std::string storeTrouble();
+
+ private:
+  void run();
+  void gatherByPeeking();
+  void gatherByWaiting();
+  bool waitForAll(std::chrono::milliseconds slice);
+  void sweep();
+  void arrived(std::vector<Arrival> arrivals);
+  bool stopped();
+  void pause(std::chrono::milliseconds time);
+  Bytes getOne(int rank) { return store_.get(keys_[rank]); }
+  std::vector<std::string> keysOf(const std::vector<int>& ranks) const;
+
+  IStore& store_;
+  Store* const peekable_;
+  const Deadline deadline_;
+  std::vector<std::string> keys_;  // by rank
+  std::vector<int> missing_;       // the gathering thread's
+  int failures_ = 0;               // likewise: in a row, without time passing
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stop_ = false;  // by mutex_, as what follows
+  std::vector<Arrival> arrivals_;
+  std::exception_ptr error_;
+  std::string trouble_;
+  std::thread thread_;
+};
+
+}  // namespace rendezvous
+GLOO_NAMESPACE_END

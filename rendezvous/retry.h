@@ -1,0 +1,73 @@
+// Trying again until a deadline, and keeping connections for the next call.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gloo/common/deadline.h"
+#include "gloo/common/error.h"
+#include "rendezvous/socket.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace rendezvous {
+
+// Calls attempt() until it does not throw TransientError. Pauses grow from 5
+// to 320 ms. At the deadline: TransientError with `what`, the last error, and
+// `remedy`.
+template <typename Attempt>
+auto retryUntil(Deadline deadline, const std::string& what,
+                const std::string& remedy, Attempt&& attempt)
+    -> decltype(attempt()) {
+  const auto begin = Deadline::Clock::now();
+  std::chrono::milliseconds pause(5);
+  for (int tries = 1;; tries++) {
+    try {
+      return attempt();
+    } catch (const TransientError& error) {
+      if (deadline.left() <= pause) {
+        const std::chrono::duration<double> spent =
+            Deadline::Clock::now() - begin;
+        throw TransientError(MakeString(what, ": ", error.what(), " (", tries,
+                                        " tries in ", spent.count(), " s)",
+                                        remedy));
+      }
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, std::chrono::milliseconds(320));
+  }
+}
+
+// Idle connections of one client, each used by one call at a time. Thread-safe.
+template <typename Connection>
+class ConnectionPool {
+ public:
+  // Null if there is none that is still usable.
+  std::unique_ptr<Connection> take() {
+    std::lock_guard lock(mutex_);
+    while (!idle_.empty()) {
+      std::unique_ptr<Connection> connection = std::move(idle_.back());
+      idle_.pop_back();
+      if (isIdleAndOpen(connection->fd())) {
+        return connection;
+      }
+    }
+    return nullptr;
+  }
+
+  void giveBack(std::unique_ptr<Connection> connection) {
+    std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(connection));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Connection>> idle_;  // by mutex_
+};
+
+}  // namespace rendezvous
+GLOO_NAMESPACE_END

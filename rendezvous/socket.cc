@@ -1,0 +1,300 @@
+#include "rendezvous/socket.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <system_error>
+
+GLOO_NAMESPACE_BEGIN
+namespace rendezvous {
+
+namespace {
+
+// Leaked on purpose: the fork handler may run during static destruction.
+struct Descriptors {
+  std::mutex mutex;
+  std::set<int> open;
+  // Counts forks; a descriptor of an older generation is not this process's.
+  int generation = 0;
+};
+
+Descriptors& descriptors();
+
+void afterForkInChild() {
+  Descriptors& all = descriptors();
+  for (const int fd : all.open) {
+    ::close(fd);
+  }
+  all.open.clear();
+  all.generation++;
+  all.mutex.unlock();
+}
+
+Descriptors& descriptors() {
+  static Descriptors* const all = [] {
+    pthread_atfork([] { descriptors().mutex.lock(); },
+                   [] { descriptors().mutex.unlock(); }, &afterForkInChild);
+    return std::make_unique<Descriptors>().release();
+  }();
+  return *all;
+}
+
+using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+AddressList resolve(const std::string& host, int port, int flags) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(host.empty() ? nullptr : host.c_str(),
+                                std::to_string(port).c_str(), &hints, &found);
+  if (error != 0) {
+    throw TransientError(
+        MakeString("cannot resolve host ", host, ": ", gai_strerror(error)));
+  }
+  return AddressList(found, &freeaddrinfo);
+}
+
+UniqueFd makeSocket(int family) {
+  UniqueFd fd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) {
+    throw TransientError(MakeString("cannot make a socket: ", errnoText(errno),
+                                    "; see ulimit -n"));
+  }
+  return fd;
+}
+
+// 0, or the errno of the attempt.
+int finishConnect(int fd, const sockaddr* address, socklen_t length,
+                  Deadline deadline) {
+  if (::connect(fd, address, length) == 0) {
+    return 0;
+  }
+  if (errno != EINPROGRESS) {
+    return errno;
+  }
+  if (!pollUntil(fd, POLLOUT, deadline)) {
+    return ETIMEDOUT;
+  }
+  int error = 0;
+  socklen_t size = sizeof error;
+  ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+  return error;
+}
+
+void setKeepAlive(int fd) {
+  const int on = 1;
+  const int idleSeconds = 2;
+  const int probes = 3;
+  const unsigned lostAfterMs = 8000;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idleSeconds, sizeof(int));
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idleSeconds, sizeof(int));
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(int));
+  ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &lostAfterMs,
+               sizeof lostAfterMs);
+}
+
+bool isLiteral(const std::string& host) {
+  in6_addr parsed;
+  return host == "localhost" ||
+         inet_pton(AF_INET, host.c_str(), &parsed) == 1 ||
+         inet_pton(AF_INET6, host.c_str(), &parsed) == 1;
+}
+
+}  // namespace
+
+TransientError::~TransientError() = default;
+
+std::string errnoText(int error) {
+  return std::system_category().message(error);
+}
+
+UniqueFd::UniqueFd(int fd) : fd_(fd) {
+  if (fd_ >= 0) {
+    Descriptors& all = descriptors();
+    std::lock_guard lock(all.mutex);
+    all.open.insert(fd_);
+    process_ = all.generation;
+  }
+}
+
+UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
+  if (this != &other) {
+    reset();
+    fd_ = std::exchange(other.fd_, -1);
+    process_ = other.process_;
+  }
+  return *this;
+}
+
+void UniqueFd::reset() {
+  if (fd_ < 0) {
+    return;
+  }
+  Descriptors& all = descriptors();
+  std::lock_guard lock(all.mutex);
+  if (process_ == all.generation) {
+    all.open.erase(fd_);
+    ::close(fd_);
+  }
+  fd_ = -1;
+}
+
+int pollMilliseconds(Deadline deadline, int most) {
+  return static_cast<int>(
+      std::min<int64_t>(deadline.left().count(), int64_t{most}));
+}
+
+bool pollUntil(int fd, short events, Deadline deadline) {
+  for (;;) {
+    pollfd entry{fd, events, 0};
+    const int ready = ::poll(&entry, 1, pollMilliseconds(deadline, 60000));
+    if (ready > 0) {
+      return true;
+    }
+    if (ready < 0 && errno != EINTR) {
+      throw IoException(MakeString("poll: ", errnoText(errno)));
+    }
+    if (deadline.expired()) {
+      return false;
+    }
+  }
+}
+
+UniqueFd connectTcp(const std::string& host, int port, Deadline deadline) {
+  const AddressList list = resolve(host, port, 0);
+  int error = 0;
+  for (const addrinfo* entry = list.get(); entry != nullptr;
+       entry = entry->ai_next) {
+    UniqueFd fd = makeSocket(entry->ai_family);
+    error =
+        finishConnect(fd.get(), entry->ai_addr, entry->ai_addrlen, deadline);
+    if (error == 0) {
+      setKeepAlive(fd.get());
+      return fd;
+    }
+  }
+  throw TransientError(errnoText(error));
+}
+
+UniqueFd connectUnix(const std::string& path, Deadline deadline) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    throw InvalidOperationException(
+        MakeString("the socket path ", path, " is longer than ",
+                   sizeof address.sun_path - 1, " bytes"));
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  UniqueFd fd = makeSocket(AF_UNIX);
+  const int error =
+      finishConnect(fd.get(), reinterpret_cast<const sockaddr*>(&address),
+                    sizeof address, deadline);
+  if (error != 0) {
+    throw TransientError(errnoText(error));
+  }
+  return fd;
+}
+
+UniqueFd listenTcp(const std::string& host, int port) {
+  const AddressList list =
+      resolve(isLiteral(host) ? host : std::string(), port, AI_PASSIVE);
+  // IPv6's wildcard takes IPv4 clients too, so it goes first.
+  int error = EADDRNOTAVAIL;
+  for (const int family : {AF_INET6, AF_INET}) {
+    for (const addrinfo* entry = list.get(); entry != nullptr;
+         entry = entry->ai_next) {
+      if (entry->ai_family != family) {
+        continue;
+      }
+      UniqueFd fd(
+          ::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+      const int on = 1;
+      const int off = 0;
+      ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+      ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+      if (fd && ::bind(fd.get(), entry->ai_addr, entry->ai_addrlen) == 0 &&
+          ::listen(fd.get(), SOMAXCONN) == 0) {
+        return fd;
+      }
+      error = errno;
+      if (error == EADDRINUSE || error == EACCES) {
+        break;
+      }
+    }
+    if (error == EADDRINUSE || error == EACCES) {
+      break;
+    }
+  }
+  throw IoException(MakeString("cannot serve the TCP store on ",
+                               host.empty() ? "any address" : host, " port ",
+                               port, ": ", errnoText(error),
+                               "; choose another port in GLOO_STORE"));
+}
+
+int localPort(int fd) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
+  return ntohs(address.ss_family == AF_INET6
+                   ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
+                   : reinterpret_cast<sockaddr_in&>(address).sin_port);
+}
+
+void sendAll(int fd, std::span<const char> bytes, Deadline deadline) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent >= 0) {
+      bytes = bytes.subspan(static_cast<size_t>(sent));
+    } else if (errno == EAGAIN) {
+      if (!pollUntil(fd, POLLOUT, deadline)) {
+        throw TransientError("Timed out while sending");
+      }
+    } else if (errno != EINTR) {
+      throw TransientError(errnoText(errno));
+    }
+  }
+}
+
+size_t recvSome(int fd, std::span<char> bytes, Deadline deadline) {
+  for (;;) {
+    const ssize_t got = ::recv(fd, bytes.data(), bytes.size(), 0);
+    if (got > 0) {
+      return static_cast<size_t>(got);
+    }
+    if (got == 0) {
+      throw TransientError("the server closed the connection");
+    }
+    if (errno == EAGAIN) {
+      if (!pollUntil(fd, POLLIN, deadline)) {
+        throw TransientError("Timed out: the server does not answer");
+      }
+    } else if (errno != EINTR) {
+      throw TransientError(errnoText(errno));
+    }
+  }
+}
+
+bool isIdleAndOpen(int fd) {
+  pollfd entry{fd, POLLIN | POLLRDHUP, 0};
+  return ::poll(&entry, 1, 0) == 0;
+}
+
+}  // namespace rendezvous
+GLOO_NAMESPACE_END

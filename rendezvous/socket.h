@@ -1,0 +1,72 @@
+// File descriptors and blocking-with-a-deadline socket calls for the clients
+// and the server of the stores.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "gloo/common/deadline.h"
+#include "gloo/common/error.h"
+#include "gloo/config.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace rendezvous {
+
+// The connection is lost or cannot be made; trying again may help.
+struct TransientError : public IoException {
+  using IoException::IoException;
+  ~TransientError() override;
+};
+
+// Sole owner of a file descriptor. All are closed in a forked child, so that
+// it does not keep a dead parent's port or connections alive.
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd);
+  UniqueFd(UniqueFd&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)), process_(other.process_) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept;
+  ~UniqueFd() { reset(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  void reset();
+
+ private:
+  int fd_ = -1;
+  int process_ = 0;
+};
+
+// Connected, non-blocking, close-on-exec. Throws TransientError.
+UniqueFd connectTcp(const std::string& host, int port, Deadline deadline);
+UniqueFd connectUnix(const std::string& path, Deadline deadline);
+
+// Non-blocking listener; see TcpStoreServer for `host`. Throws IoException.
+UniqueFd listenTcp(const std::string& host, int port);
+int localPort(int fd);
+
+// Sends all bytes. Throws TransientError when the connection is lost or the
+// deadline passes. Never raises SIGPIPE.
+void sendAll(int fd, std::span<const char> bytes, Deadline deadline);
+
+// Receives at least one byte; returns the count.
+size_t recvSome(int fd, std::span<char> bytes, Deadline deadline);
+
+// Whether an idle connection is still usable: open, and nothing unread.
+bool isIdleAndOpen(int fd);
+
+// poll() for `events` until the deadline; false: the deadline has passed.
+bool pollUntil(int fd, short events, Deadline deadline);
+
+// What poll() and epoll_wait() take: rounded up, at most `most`.
+int pollMilliseconds(Deadline deadline, int most);
+
+std::string errnoText(int error);
+
+}  // namespace rendezvous
+GLOO_NAMESPACE_END

@@ -1,0 +1,191 @@
+// Steady state allocates nothing.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+#include <typeinfo>
+
+#include "gloo/allgather_ring.h"
+#include "gloo/allgatherv.h"
+#include "gloo/allreduce.h"
+#include "gloo/allreduce_bcube.h"
+#include "gloo/allreduce_halving_doubling.h"
+#include "gloo/allreduce_local.h"
+#include "gloo/allreduce_ring.h"
+#include "gloo/allreduce_ring_chunked.h"
+#include "gloo/alltoallv.h"
+#include "gloo/barrier.h"
+#include "gloo/barrier_all_to_all.h"
+#include "gloo/barrier_all_to_one.h"
+#include "gloo/broadcast.h"
+#include "gloo/broadcast_one_to_all.h"
+#include "gloo/gatherv.h"
+#include "gloo/pairwise_exchange.h"
+#include "gloo/reduce.h"
+#include "gloo/reduce_scatter.h"
+#include "gloo/scatter.h"
+#include "tests/algorithms/worlds.h"
+
+namespace {
+// Of this thread, since it was last set to 0.
+thread_local size_t allocations = 0;
+}  // namespace
+
+void* operator new(size_t bytes) {
+  allocations++;
+  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) {
+    return memory;
+  }
+  throw std::bad_alloc();
+}
+void* operator new(size_t bytes, std::align_val_t alignment) {
+  allocations++;
+  const auto a = static_cast<size_t>(alignment);
+  if (void* memory = std::aligned_alloc(a, (bytes + a - 1) / a * a)) {
+    return memory;
+  }
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+
+GLOO_NAMESPACE_BEGIN
+namespace {
+
+using testing_support::ContextPtr;
+using testing_support::ContextWorld;
+
+// What ten calls allocate after three have warmed up.
+size_t allocationsOf(const std::function<void()>& call) {
+  for (int i = 0; i < 3; i++) {
+    call();
+  }
+  allocations = 0;
+  for (int i = 0; i < 10; i++) {
+    call();
+  }
+  return allocations;
+}
+
+// In order, so that the fake channel's own lists have stopped growing.
+const testing_support::FakeOptions kOrdered{true, 1, false, 0};
+
+TEST(Allocation, FreeFunctionsAllocateNothing) {
+  for (const size_t count : {1, 1000, 100000}) {
+    ContextWorld world(3, kOrdered);
+    world.run([&](const ContextPtr& context) {
+      std::vector<float> data(count);
+      AllreduceOptions reduceOptions(context);
+      reduceOptions.setOutput(data.data(), data.size());
+      void (*add)(void*, const void*, const void*, size_t) = &sum<float>;
+      reduceOptions.setReduceFunction(add);
+      BroadcastOptions sendOptions(context);
+      sendOptions.setOutput(data.data(), data.size());
+      sendOptions.setRoot(1);
+      const BarrierOptions waitOptions(context);
+      EXPECT_EQ(0u, allocationsOf([&] { allreduce(reduceOptions); }));
+      EXPECT_EQ(0u, allocationsOf([&] { broadcast(sendOptions); }));
+      EXPECT_EQ(0u, allocationsOf([&] { barrier(waitOptions); }));
+    });
+  }
+}
+
+TEST(Allocation, OptionsAndAlternatingShapesAllocateNothing) {
+  ContextWorld world(2, kOrdered);
+  world.run([&](const ContextPtr& context) {
+    std::vector<float> data(1000);
+    void (*add)(void*, const void*, const void*, size_t) = &sum<float>;
+    EXPECT_EQ(0u, allocationsOf([&] {
+                for (const size_t count : {10, 1000}) {
+                  AllreduceOptions opts(context);
+                  opts.setOutput(data.data(), count);
+                  opts.setReduceFunction(add);
+                  allreduce(opts);
+                }
+              }));
+  });
+}
+
+TEST(Allocation, TheOtherCollectivesAllocateNothing) {
+  ContextWorld world(4, kOrdered);
+  world.run([](const ContextPtr& context) {
+    constexpr size_t kPart = 1000;
+    std::vector<float> part(kPart);
+    std::vector<float> all(4 * kPart);
+    std::vector<float> other(4 * kPart);
+    void (*add)(void*, const void*, const void*, size_t) = &sum<float>;
+    ReduceOptions toRoot(context);
+    toRoot.setOutput(all.data(), all.size());
+    toRoot.setRoot(2);
+    toRoot.setReduceFunction(add);
+    EXPECT_EQ(0u, allocationsOf([&] { reduce(toRoot); }));
+    ReduceScatterOptions divided(context);
+    divided.setOutput(all.data(), all.size());
+    divided.setReduceFunction(average<float>);
+    EXPECT_EQ(0u, allocationsOf([&] { reduce_scatter(divided); }));
+    GathervOptions collected(context);
+    collected.setInput(part.data(), kPart);
+    collected.setOutput(all.data(), std::vector<size_t>(4, kPart));
+    collected.setRoot(1);
+    EXPECT_EQ(0u, allocationsOf([&] { gatherv(collected); }));
+    ScatterOptions handedOut(context);
+    handedOut.setInputs(
+        std::vector<float*>{&all[3000], &all[0], &all[1000], &all[2000]},
+        kPart);
+    handedOut.setOutput(part.data(), kPart);
+    handedOut.setRoot(1);
+    EXPECT_EQ(0u, allocationsOf([&] { scatter(handedOut); }));
+    AllgathervOptions shared(context);
+    shared.setOutput(all.data(), std::vector<size_t>{1000, 0, 2000, 1});
+    EXPECT_EQ(0u, allocationsOf([&] { allgatherv(shared); }));
+    AlltoallvOptions exchanged(context);
+    exchanged.setOutput(all.data(), std::vector<int64_t>(4, kPart));
+    EXPECT_EQ(0u, allocationsOf([&] { alltoallv(exchanged); }));
+    exchanged.setInput(other.data(), std::vector<int64_t>(4, kPart));
+    EXPECT_EQ(0u, allocationsOf([&] { alltoallv(exchanged); }));
+  });
+}
+
+TEST(Allocation, ObjectsAllocateNothing) {
+  ContextWorld world(4, kOrdered);
+  world.run([&](const ContextPtr& context) {
+    std::vector<int> data(5000);
+    std::vector<int> part(1250);
+    AllreduceRing<int> ring(context, {data.data()}, 5000);
+    AllreduceRingChunked<int> chunked(context, {data.data()}, 5000);
+    AllreduceHalvingDoubling<int> halving(context, {data.data()}, 5000);
+    AllreduceBcube<int> bcube(context, {data.data()}, 5000);
+    AllreduceLocal<int> local(context, {data.data()}, 5000);
+    ReduceScatterHalvingDoubling<int> scatter(
+        context, {data.data()}, 5000, std::vector<int>{1000, 0, 3000, 1000});
+    AllgatherRing<int> gather(context, {part.data()}, data.data(), 1250);
+    BroadcastOneToAll<int> broadcast(context, {data.data()}, 5000, 1);
+    BarrierAllToAll all(context);
+    BarrierAllToOne one(context);
+    PairwiseExchange exchange(context, 1000, 2);
+    const auto check = [](Algorithm& algorithm) {
+      EXPECT_EQ(0u, allocationsOf([&] { algorithm.run(); }))
+          << typeid(algorithm).name();
+    };
+    check(ring);
+    check(chunked);
+    check(halving);
+    check(bcube);
+    check(local);
+    check(scatter);
+    check(gather);
+    check(broadcast);
+    check(all);
+    check(one);
+    check(exchange);
+  });
+}
+
+}  // namespace
+GLOO_NAMESPACE_END

@@ -1,0 +1,157 @@
+// Averages, and the classes of the older API.
+#include <gtest/gtest.h>
+
+#include <complex>
+
+#include "gloo/allgather_ring.h"
+#include "gloo/pairwise_exchange.h"
+#include "tests/algorithms/worlds.h"
+#include "tests/support/collectives.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace {
+
+using testing_support::ContextPtr;
+using testing_support::ContextWorld;
+
+template <typename T>
+void checkAverages(int size) {
+  ContextWorld world(size);
+  world.run([size](const ContextPtr& context) {
+    const size_t ranks = static_cast<size_t>(size);
+    const T mine(context->rank);
+    const T expected = T(static_cast<float>(size - 1) / 2);
+    {
+      std::vector<T> data(33, mine);
+      AllreduceOptions opts(context);
+      opts.setOutput(data.data(), data.size());
+      opts.setReduceFunction(average<T>);
+      allreduce(opts);
+      EXPECT_TRUE(data == std::vector<T>(33, expected));
+    }
+    {
+      std::vector<T> data(33, mine);
+      ReduceOptions opts(context);
+      opts.setOutput(data.data(), data.size());
+      opts.setReduceFunction(average<T>);
+      opts.setRoot(size - 1);
+      reduce(opts);
+      EXPECT_TRUE(data == std::vector<T>(
+                              33, context->rank == size - 1 ? expected : mine));
+    }
+    std::vector<T> in(7 * ranks, mine);
+    std::vector<T> out(7);
+    {
+      ReduceScatterOptions opts(context);
+      opts.setInput(in.data(), in.size());
+      opts.setOutput(out.data(), out.size());
+      opts.setReduceFunction(average<T>);
+      reduce_scatter(opts);
+      EXPECT_TRUE(out == std::vector<T>(7, expected));
+    }
+    ReduceScattervOptions opts(context);
+    opts.setOutput(in.data(), std::vector<size_t>(ranks, 7));
+    opts.setReduceFunction(average<T>);
+    reduce_scatterv(opts);
+    in.resize(7);
+    EXPECT_TRUE(in == std::vector<T>(7, expected));
+  });
+}
+
+TEST(Average, IsTheSumDividedByTheRanks) {
+  for (const int size : {1, 3, 4}) {
+    checkAverages<float>(size);
+    checkAverages<double>(size);
+    checkAverages<float16>(size);
+    checkAverages<bfloat16>(size);
+    checkAverages<std::complex<float>>(size);
+    checkAverages<std::complex<double>>(size);
+  }
+}
+
+TEST(Average, CountsEveryVector) {
+  ContextWorld world(2);
+  world.run([](const ContextPtr& context) {
+    std::vector<float> a(5, 1.0f);
+    std::vector<float> b(5, 2.0f);
+    AllreduceOptions opts(context);
+    opts.setOutputs(std::vector<float*>{a.data(), b.data()}, 5);
+    opts.setReduceFunction(average<float>);
+    allreduce(opts);
+    EXPECT_EQ(std::vector<float>(5, 1.5f), a);
+    EXPECT_EQ(a, b);
+  });
+}
+
+TEST(Classes, AllgatherRing) {
+  for (const int size : {1, 2, 5}) {
+    ContextWorld world(size);
+    world.run([size](const ContextPtr& context) {
+      std::vector<int> a(10);
+      std::vector<int> b(10);
+      std::vector<int> out(static_cast<size_t>(size) * 20);
+      AllgatherRing<int> ring(context, {a.data(), b.data()}, out.data(), 10);
+      for (int turn = 0; turn < 3; turn++) {
+        a.assign(10, 100 * turn + context->rank);
+        b.assign(10, 100 * turn + context->rank + 50);
+        ring.run();
+        for (size_t i = 0; i < out.size(); i++) {
+          const int rank = static_cast<int>(i / 20);
+          ASSERT_EQ(100 * turn + rank + (i % 20 < 10 ? 0 : 50), out[i]);
+        }
+      }
+    });
+  }
+}
+
+TEST(Classes, ReduceScatterHalvingDoubling) {
+  for (const int size : {1, 2, 3, 4, 7}) {
+    ContextWorld world(size);
+    world.run([size](const ContextPtr& context) {
+      // Rank 1 gets nothing.
+      std::vector<int> counts;
+      size_t total = 0;
+      size_t begin = 0;
+      for (int rank = 0; rank < size; rank++) {
+        begin = rank == context->rank ? total : begin;
+        counts.push_back(rank == 1 ? 0 : 5 + rank);
+        total += static_cast<size_t>(counts.back());
+      }
+      std::vector<float> a(total);
+      std::vector<float> b(total);
+      ReduceScatterHalvingDoubling<float> object(
+          context, {a.data(), b.data()}, static_cast<int>(total), counts);
+      for (int turn = 0; turn < 3; turn++) {
+        for (size_t i = 0; i < total; i++) {
+          a[i] = static_cast<float>(i);
+          b[i] = static_cast<float>(turn);
+        }
+        object.run();
+        for (int i = 0; i < counts[static_cast<size_t>(context->rank)]; i++) {
+          const auto at = static_cast<size_t>(i);
+          const auto value =
+              static_cast<float>(size * (static_cast<int>(begin) + i + turn));
+          ASSERT_EQ(value, a[at]);
+          ASSERT_EQ(value, b[at]);
+        }
+      }
+    });
+  }
+}
+
+TEST(Classes, PairwiseExchangeSendsToItsPartners) {
+  for (const int destinations : {1, 2, 3}) {
+    ContextWorld world(8);
+    world.run([&](const ContextPtr& context) {
+      PairwiseExchange exchange(context, 100, destinations);
+      exchange.run();
+      exchange.run();
+    });
+    // A send and a receive with each, twice.
+    EXPECT_EQ(static_cast<size_t>(8 * 2 * 2 * destinations),
+              world.world().posted());
+  }
+}
+
+}  // namespace
+GLOO_NAMESPACE_END

@@ -1,0 +1,97 @@
+#include "algorithms/selection.h"
+
+#include <gtest/gtest.h>
+
+#include "algorithms/verify/verify.h"
+#include "gloo/common/error.h"
+#include "tests/algorithms/jobs.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+namespace {
+
+using internal::Profile;
+
+std::string chosen(const Profile& profile, int size, size_t bytes,
+                   const char* forced = nullptr,
+                   Collective collective = Collective::kAllreduce) {
+  const Selection selection(profile, size);
+  Setting setting;
+  setting.size = size;
+  return std::string(selection.choose(collective, setting, bytes, forced).name);
+}
+
+TEST(Selection, FewRoundsForSmallAndFewBytesForLargeVectors) {
+  for (const int size : {4, 8, 16, 64}) {
+    EXPECT_EQ("recursive_doubling", chosen({}, size, 4));
+    EXPECT_NE("recursive_doubling", chosen({}, size, 64 << 20));
+  }
+}
+
+TEST(Selection, IsTheSameForAllRanks) {
+  const Selection selection({}, 7);
+  for (const size_t bytes : {4, 1000, 100000, 10000000}) {
+    Setting setting;
+    setting.size = 7;
+    const AlgorithmInfo* first =
+        &selection.choose(Collective::kAllreduce, setting, bytes, nullptr);
+    for (setting.rank = 1; setting.rank < 7; setting.rank++) {
+      EXPECT_EQ(first, &selection.choose(Collective::kAllreduce, setting, bytes,
+                                         nullptr));
+    }
+  }
+}
+
+TEST(Selection, TheCallerAndTheEnvironmentCanForceOne) {
+  EXPECT_EQ("ring", chosen({}, 4, 4, "ring"));
+  Profile profile;
+  profile.forced = " allreduce = halving_doubling , broadcast=binomial";
+  EXPECT_EQ("halving_doubling", chosen(profile, 4, 4));
+  EXPECT_EQ("halving_doubling", chosen(profile, 4, 4, "ring"));
+}
+
+std::string errorOf(const Profile& profile) {
+  try {
+    Selection(profile, 2);
+  } catch (const InvalidOperationException& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(Selection, WrongWishesAreNamed) {
+  Profile profile;
+  profile.forced = "allreduce=nonsense";
+  EXPECT_NE(std::string::npos, errorOf(profile).find("nonsense"));
+  EXPECT_NE(std::string::npos, errorOf(profile).find("recursive_doubling"));
+  profile.forced = "allruduce=ring";
+  EXPECT_NE(std::string::npos, errorOf(profile).find("allruduce"));
+  profile.forced = "ring";
+  EXPECT_NE(std::string::npos, errorOf(profile).find("collective=algorithm"));
+  EXPECT_THROW(chosen({}, 2, 4, "nonsense"), InvalidOperationException);
+}
+
+TEST(Selection, ATuningFileChangesTheModel) {
+  Profile profile;
+  profile.tuning = "# a slow network\nalpha 1\n\nbeta 1e-9\r\ngamma 0\n";
+  EXPECT_EQ("recursive_doubling", chosen(profile, 8, 64 << 20));
+  for (const char* wrong :
+       {"alpha", "alpha x", "delta 1", "alpha 1 2", "alpha -1", "alpha nan"}) {
+    profile.tuning = wrong;
+    EXPECT_NE(std::string::npos, errorOf(profile).find("GLOO_TUNING_FILE"))
+        << wrong;
+  }
+}
+
+TEST(Selection, SegmentsAreAtMostWhatTheCallerAllows) {
+  Profile profile;
+  profile.segmentBytes = 5000;
+  const Selection selection(profile, 2);
+  EXPECT_EQ(5000u, selection.segmentBytes(1 << 20));
+  EXPECT_EQ(100u, selection.segmentBytes(100));
+}
+
+// The model's work is what the schedules really do.
+}  // namespace
+}  // namespace algorithms
+GLOO_NAMESPACE_END

@@ -1,0 +1,165 @@
+// Every collective over every transport, ranks as threads: against an oracle,
+// from several threads at once, and with the caller's own buffers.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <thread>
+
+#include "gloo/context.h"
+#include "tests/support/collectives.h"
+#include "tests/support/transports.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+using testing_support::Call;
+using testing_support::checkCollective;
+using testing_support::kChecks;
+using testing_support::Triple;
+
+using ContextPtr = std::shared_ptr<Context>;
+
+class CollectivesTest : public ::testing::TestWithParam<TestTransport> {
+ protected:
+  void SetUp() override { SKIP_UNLESS_AVAILABLE(GetParam()); }
+
+  void run(int size, const ContextFunction& fn) {
+    spawnContexts(Mode::kThreads, GetParam().make, size, fn);
+  }
+};
+
+TEST_P(CollectivesTest, GiveWhatTheOracleSays) {
+  for (const int size : {1, 2, 3, 4, 5, 7, 8}) {
+    run(size, [size](const ContextPtr& context) {
+      for (size_t which = 0; which < kChecks; which++) {
+        unsigned seed = static_cast<unsigned>(which);
+        for (const size_t count : {0, 1, 37, 3000}) {
+          for (const bool inPlace : {false, true}) {
+            const Call call{count, size / 2, inPlace, 0, seed++};
+            EXPECT_EQ("", checkCollective<float>(which, context, call));
+            EXPECT_EQ("", checkCollective<Triple>(which, context, call));
+          }
+        }
+      }
+    });
+  }
+}
+
+TEST_P(CollectivesTest, LongOnes) {
+  for (const int size : {2, 3}) {
+    run(size, [size](const ContextPtr& context) {
+      for (size_t which = 0; which < kChecks; which++) {
+        for (const bool inPlace : {false, true}) {
+          const Call call{300001, size - 1, inPlace, 0, 2};
+          EXPECT_EQ("", checkCollective<double>(which, context, call));
+        }
+      }
+    });
+  }
+}
+
+// Each thread has a tag and does the same on all ranks; in which order a rank's
+// threads come along differs.
+TEST_P(CollectivesTest, RunConcurrentlyWithDifferentTags) {
+  constexpr uint32_t kThreads = 4;
+  run(3, [](const ContextPtr& context) {
+    std::vector<std::thread> threads;
+    for (uint32_t i = 0; i < kThreads; i++) {
+      const uint32_t tag =
+          (i + static_cast<uint32_t>(context->rank)) % kThreads;
+      threads.emplace_back([&context, tag] {
+        std::mt19937 random(tag);
+        for (int turn = 0; turn < 60; turn++) {
+          const size_t which = random() % kChecks;
+          const size_t count = random() % (turn % 8 == 0 ? 30000 : 200);
+          const Call call{count, static_cast<int>(random() % 3),
+                          random() % 2 == 0, tag,
+                          static_cast<unsigned>(random() % 100)};
+          EXPECT_EQ("", checkCollective<int32_t>(which, context, call))
+              << "tag " << tag << " turn " << turn;
+        }
+      });
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+  });
+}
+
+// One thread per rank: the same tags in another order, each of them started
+// before the one that the other rank began with is done.
+TEST_P(CollectivesTest, StartInAnyOrderOfTags) {
+  run(2, [](const ContextPtr& context) {
+    std::mt19937 random(static_cast<unsigned>(context->rank));
+    for (uint32_t turn = 0; turn < 20; turn++) {
+      std::vector<uint32_t> tags{0, 1, 2, 3, 4, 5};
+      std::shuffle(tags.begin(), tags.end(), random);
+      std::vector<std::thread> threads;
+      for (const uint32_t tag : tags) {
+        threads.emplace_back([&context, tag, turn] {
+          const Call call{1 + 2000 * tag, 0, false, tag, turn};
+          EXPECT_EQ("", checkCollective<int64_t>(tag * 2, context, call));
+        });
+      }
+      for (std::thread& thread : threads) {
+        thread.join();
+      }
+    }
+  });
+}
+
+TEST_P(CollectivesTest, BuffersAreKeptUntilOthersReplaceThem) {
+  run(2, [](const ContextPtr& context) {
+    std::vector<int> in(6, context->rank);
+    std::vector<int> out(12);
+    // Kept by the caller too, and used by several calls.
+    const std::shared_ptr<transport::UnboundBuffer> kept =
+        context->createUnboundBuffer(in.data(), 24);
+    {
+      AllgatherOptions opts(context);
+      opts.setInput<int>(kept);
+      opts.setOutput<int>(context->createUnboundBuffer(out.data(), 48));
+      EXPECT_EQ(2, kept.use_count());
+      for (int turn = 0; turn < 3; turn++) {
+        out.assign(12, -1);
+        allgather(opts);
+        EXPECT_EQ(0, out[5]);
+        EXPECT_EQ(1, out[6]);
+      }
+      opts.setInput(in.data(), in.size());
+      EXPECT_EQ(1, kept.use_count());
+    }
+    AlltoallvOptions opts(context);
+    opts.setInput<int>(kept, std::vector<int64_t>{3, 3});
+    opts.setOutput(out.data(), std::vector<int64_t>{3, 3});
+    alltoallv(opts);
+    EXPECT_EQ(1, out[3]);
+  });
+}
+
+TEST_P(CollectivesTest, ListsOfBuffersAreInputs) {
+  run(2, [](const ContextPtr& context) {
+    std::vector<int> parts{1, 2};
+    int mine = 0;
+    ScatterOptions opts(context);
+    opts.setRoot(1);
+    if (context->rank == 1) {
+      std::vector<std::unique_ptr<transport::UnboundBuffer>> buffers;
+      buffers.push_back(context->createUnboundBuffer(&parts[0], 4));
+      buffers.push_back(context->createUnboundBuffer(&parts[1], 4));
+      opts.setInputs<int>(std::move(buffers));
+    }
+    opts.setOutput(&mine, 1);
+    scatter(opts);
+    EXPECT_EQ(context->rank + 1, mine);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(, CollectivesTest, ::testing::ValuesIn(transports()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

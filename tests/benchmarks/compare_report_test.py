@@ -1,0 +1,101 @@
+"""The table, the bars and the chart of compare.py, on made-up rows.
+Usage: compare_report_test.py DIRECTORY_OF_COMPARE"""
+
+import os
+import subprocess
+import sys
+import unittest
+import xml.dom.minidom
+
+DIRECTORY = sys.argv.pop(1)
+sys.path.insert(0, DIRECTORY)
+
+import chart  # noqa: E402
+import programs  # noqa: E402
+import results  # noqa: E402
+
+
+def row(program, mode, size, p50, ranks=2, transport="tcp"):
+    return {"program": program, "transport": transport, "links": ["tcp"],
+            "mode": mode, "collective": "allreduce", "ranks": ranks,
+            "bytes": size, "p50_us": p50, "min_us": p50 / 2,
+            "repetitions": 5}
+
+
+def table_of(ours):
+    rows = [row("ours", "default", 4, ours),
+            row("libgloo", "default ring_chunked", 4, 100),
+            row("libgloo", "default halving_doubling", 4, 40),
+            row("libgloo", "busy ring_chunked", 4, 19),
+            row("openmpi", "default", 4, 18)]
+    verdicts = results.Verdicts()
+    return results.table(rows, "allreduce", 2, "tcp", verdicts), verdicts
+
+
+class Report(unittest.TestCase):
+    def test_ours_is_held_against_the_fastest_algorithm_of_each_mode(self):
+        text, verdicts = table_of(18)
+        self.assertIn("0.45 <= 0.5 pass", text)  # 18 / 40
+        self.assertIn("0.95 <= 1 pass", text)  # 18 / 19
+        self.assertIn("1.00 <= 1 pass", text)
+        self.assertEqual((verdicts.passed, verdicts.failed), (3, 0))
+
+    def test_a_missed_bar_says_fail(self):
+        text, verdicts = table_of(20.5)
+        self.assertIn("0.51 <= 0.5 FAIL", text)
+        self.assertEqual((verdicts.passed, verdicts.failed), (0, 3))
+
+    def test_a_missing_program_is_neither(self):
+        verdicts = results.Verdicts()
+        results.table([row("ours", "default", 4, 1)], "allreduce", 2, "tcp",
+                      verdicts)
+        self.assertEqual(verdicts.passed + verdicts.failed, 0)
+        self.assertEqual(verdicts.unknown, 3)
+
+    def test_medians_over_repetitions(self):
+        collected = results.Results()
+        entrant = programs.Entrant("ours", "tcp", "x")
+        for p50, best in ((5, 4), (1, 1), (9, 3)):
+            collected.add(entrant, {
+                "mode": "default", "collective": "allreduce", "ranks": 2,
+                "bytes": 4, "p50_us": p50, "min_us": best, "links": "shm+tcp"})
+        [only] = collected.rows()
+        self.assertEqual(only["p50_us"], 5)
+        self.assertEqual(only["min_us"], 1)
+        self.assertEqual(only["repetitions"], 3)
+        self.assertEqual(only["links"], ["shm", "tcp"])
+
+    def test_the_chart_is_xml_with_a_line_per_program_and_panel(self):
+        rows = [row("ours", "default", size, size / 10, ranks)
+                for size in (4, 1024, 65536) for ranks in (2, 4)]
+        rows += [row("openmpi", "default", size, size / 5, ranks)
+                 for size in (4, 1024, 65536) for ranks in (2, 4)]
+        panels = {("allreduce", "tcp"): {
+            ranks: [r for r in rows if r["ranks"] == ranks]
+            for ranks in (2, 4)}}
+        document = xml.dom.minidom.parseString(chart.draw(panels, "a < b"))
+        self.assertEqual(len(document.getElementsByTagName("polyline")), 4)
+
+
+class CommandLine(unittest.TestCase):
+    def test_bad_ones_get_one_line_and_status_2(self):
+        for line, says in (
+                (["--ranks", "two"], "two"), (["--ranks", "1"], "--ranks"),
+                (["--sizes", "3"], "--sizes"), (["--sizes", "-4"], "-4"),
+                (["--collectives", "sing"], "sing"),
+                (["--transport", "pigeon"], "pigeon"),
+                (["--programs", "nccl"], "nccl"),
+                (["--repetitions", "0"], "--repetitions"),
+                (["--budget", "0"], "--budget"), (["--what"], "--what")):
+            with self.subTest(line=line):
+                done = subprocess.run(
+                    [sys.executable, os.path.join(DIRECTORY, "compare.py"),
+                     *line], capture_output=True, text=True, timeout=60,
+                    check=False)
+                self.assertEqual(done.returncode, 2)
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+                self.assertIn(says, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

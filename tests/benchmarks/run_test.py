@@ -1,0 +1,159 @@
+"""The benchmark program, run as its users run it. Usage: run_test.py PROGRAM"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM = sys.argv.pop(1)
+SHORT = ["--warmup-iters", "2", "--iteration-count", "20"]
+
+
+def run(*arguments, timeout=60):
+    return subprocess.run([PROGRAM, *arguments], capture_output=True,
+                          text=True, timeout=timeout, check=False)
+
+
+def running(pid):
+    """Whether it is there, and not just waiting to be collected."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(word) for word in file.read().split()]
+
+
+class LocalRanks(unittest.TestCase):
+    def check_json(self, path, name, ranks):
+        with open(path) as file:
+            rows = json.load(file)
+        self.assertTrue(rows)
+        for row in rows:
+            self.assertEqual(row["benchmark"], name)
+            self.assertEqual(row["ranks"], ranks)
+            self.assertTrue(row["verified"])
+            self.assertLessEqual(row["min_us"], row["p50_us"])
+            self.assertLessEqual(row["p50_us"], row["p99_us"])
+            self.assertLessEqual(row["p99_us"], row["max_us"])
+        return rows
+
+    def one(self, name, ranks, *more):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "out.json")
+            done = run("--ranks", str(ranks), "--json", path, *SHORT, *more,
+                       name)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stderr, "")
+            return self.check_json(path, name, ranks)
+
+    def test_allreduce_of_a_sweep_is_verified(self):
+        rows = self.one("allreduce", 2)
+        self.assertEqual([row["bytes"] for row in rows],
+                         [4 * 4 ** i for i in range(13)])
+        self.assertEqual({row["iterations"] for row in rows}, {20})
+
+    def test_odd_rank_counts(self):
+        for ranks in (1, 3, 5):
+            with self.subTest(ranks=ranks):
+                self.one("allreduce", ranks, "--elements", "1001")
+
+    def test_half_precision_and_several_inputs(self):
+        self.one("allreduce", 2, "--elements", "3000", "--halfprecision",
+                 "--inputs", "3")
+
+    def test_several_threads(self):
+        rows = self.one("allreduce", 2, "--elements", "100", "--threads", "3")
+        self.assertEqual(rows[0]["iterations"], 60)
+
+    def test_synchronous_modes(self):
+        for more in (["--sync", "true"], ["--busy-poll", "true"]):
+            with self.subTest(more=more):
+                self.one("allreduce", 2, "--elements", "100", *more)
+
+    def test_every_other_benchmark(self):
+        listed = run("--help").stdout.split("Benchmarks:\n")[1].splitlines()
+        names = [line.split()[0] for line in listed if line.strip()]
+        self.assertIn("broadcast", names)
+        for name in names:
+            with self.subTest(name=name):
+                # Odd where that makes sense.
+                ranks = 4 if name == "pairwise_exchange" else 3
+                self.one(name, ranks, "--elements", "500", "--messages", "5")
+
+    def test_bad_command_line(self):
+        done = run("--ranks", "2", "--elements", "many", "allreduce")
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertIn("many", done.stderr)
+
+
+class SeparateProcesses(unittest.TestCase):
+    def test_ranks_meet_in_a_shared_directory(self):
+        with tempfile.TemporaryDirectory() as directory:
+            ranks = [subprocess.Popen(
+                [PROGRAM, "-s", "3", "-r", str(rank), "--shared-path",
+                 directory, "--tcp-device", "lo", "--elements", "100", *SHORT,
+                 "allreduce"], stdout=subprocess.PIPE, text=True)
+                for rank in range(3)]
+            output = [rank.communicate(timeout=60)[0] for rank in ranks]
+            self.assertEqual([rank.returncode for rank in ranks], [0, 0, 0])
+            self.assertIn("400", output[0])
+            self.assertEqual(output[1:], ["", ""])
+
+
+class Failure(unittest.TestCase):
+    def start_endless(self):
+        process = subprocess.Popen(
+            [PROGRAM, "--ranks", "3", "--elements", "10", "--iteration-time",
+             "10m", "allreduce"], stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
+        line = ""
+        while "iterations" not in line:  # the header: all are connected
+            line = process.stdout.readline()
+            self.assertTrue(line, "ended early")
+        return process, children(process.pid)
+
+    def assert_gone(self, pids):
+        for pid in pids:
+            self.assertFalse(os.path.exists(f"/proc/{pid}"), pid)
+
+    def test_a_killed_rank_ends_all_and_is_named(self):
+        process, ranks = self.start_endless()
+        os.kill(ranks[1], signal.SIGKILL)
+        _, errors = process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("rank 1", errors)
+        self.assert_gone(ranks)
+
+    def test_ctrl_c_leaves_nothing_behind(self):
+        before = set(os.listdir(tempfile.gettempdir()))
+        process, ranks = self.start_endless()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 128 + signal.SIGINT)
+        self.assert_gone(ranks)
+        left = set(os.listdir(tempfile.gettempdir())) - before
+        self.assertFalse([name for name in left
+                          if name.startswith("benchmark.")])
+
+    def test_ranks_end_with_their_parent(self):
+        process, ranks = self.start_endless()
+        process.kill()
+        process.communicate(timeout=20)
+        deadline = time.monotonic() + 20
+        while any(running(pid) for pid in ranks):
+            self.assertLess(time.monotonic(), deadline)
+            os.sched_yield()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,30 @@
+#!/bin/sh
+# check.sh holds|caught MODEL [-D...]: searches all states of a Spin model. Must
+# find no error (holds), or must find one (caught: a mutant).
+set -eu
+if ! command -v spin >/dev/null; then
+  echo "spin is not installed (package spin)"
+  case ,${GLOO_REQUIRE:-}, in
+    *,spin,*) exit 1 ;;
+    *) exit 77 ;; # ctest: skipped
+  esac
+fi
+expected=$1
+model=$2
+shift 2
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+cd "$directory"
+spin -a "$@" "$model" >spin.log || { cat spin.log; exit 1; }
+gcc -O1 -w -DSAFETY -DCOLLAPSE -DVECTORSZ=2048 -o pan pan.c
+./pan -m1000000 >pan.log 2>&1 || true
+cat pan.log
+if grep -q 'max search depth too small\|out of memory\|pan: reached' pan.log
+then
+  echo "the search was not exhaustive"
+  exit 1
+fi
+case $expected in
+  holds) grep -q 'errors: 0' pan.log ;;
+  caught) grep -q 'errors: 1' pan.log ;;
+esac

@@ -1,0 +1,245 @@
+/* The progress domain (transport/base/progress.cc): who drives, who sleeps, and
+ * that nobody sleeps too long. Each step below is one access to shared state;
+ * names are those of the C++.
+ *
+ * Checked: never two drivers; no state in which everybody sleeps although a
+ * waiter's wait is over or something has arrived (an invalid end state).
+ * The mutants (-D WITHOUT_...) leave out one rule each and must be caught.
+ *
+ * -D LEVEL: the poller's descriptor is readable as long as there is anything
+ * (TCP). Otherwise it says so once after each arming (verbs, shared memory).
+ */
+#define WAITERS 2
+#define NOBODY 2 /* for messages that no thread waits for */
+
+bool mutex;
+bool driving, deep, driverAsleep, backgroundAsleep, stopping;
+bool drives; /* modulo 2: only "has changed since" matters */
+bool driverBell, backgroundBell;
+bool done[WAITERS], listed[WAITERS], woken[WAITERS], expired[WAITERS];
+byte drivers; /* threads in drive(), for the assertion */
+
+/* The world: messages that have arrived, by whom they complete. */
+bool arrived[3], handled[3];
+bool armed, readable;
+
+#define LOCK atomic { !mutex -> mutex = true }
+#define UNLOCK mutex = false
+
+#ifdef LEVEL
+#define FD (arrived[0] || arrived[1] || arrived[2])
+#else
+#define FD readable
+#endif
+
+/* Takes what has arrived. */
+inline take(moved) {
+  d_step {
+    moved = false;
+    if :: arrived[0] -> arrived[0] = false; handled[0] = true; done[0] = true;
+                        moved = true :: else fi;
+    if :: arrived[1] -> arrived[1] = false; handled[1] = true; done[1] = true;
+                        moved = true :: else fi;
+    if :: arrived[2] -> arrived[2] = false; handled[2] = true;
+                        moved = true :: else fi
+  }
+}
+
+/* One round of the pollers. The worst case: it also takes back the arming, and
+ * the event that the descriptor holds. */
+inline poll(moved) {
+  atomic { take(moved); readable = false; armed = false }
+}
+
+inline wakeReadySleepers() {
+  d_step {
+    if :: listed[0] && done[0] -> woken[0] = true :: else fi;
+    if :: listed[1] && done[1] -> woken[1] = true :: else fi
+  }
+}
+
+/* armAll() || poll() */
+inline armAndPoll(moved) {
+  moved = false;
+#ifndef WITHOUT_ARM
+  armed = true;
+#endif
+#ifndef WITHOUT_POLL_AFTER_ARM
+  take(moved)
+#endif
+}
+
+inline changed() {
+  wakeReadySleepers();
+  if :: driverAsleep -> driverBell = true :: else fi;
+  if :: backgroundAsleep -> backgroundBell = true :: else fi
+}
+
+inline leaveRole() {
+#ifndef WITHOUT_HANDOFF
+  if
+  :: listed[0] && woken[0] || listed[1] && woken[1] -> skip
+  :: else ->
+     if
+     :: listed[0] -> woken[0] = true
+     :: listed[1] -> woken[1] = true
+     :: !listed[0] && !listed[1] && deep -> deep = false; backgroundBell = true
+     :: else
+     fi
+  fi
+#else
+  skip
+#endif
+}
+
+#define READY (done[me] || expired[me])
+
+proctype Waiter(byte me) {
+  bool moved;
+  LOCK;
+  do
+  :: READY -> break
+  :: else ->
+     if
+     :: driving -> /* sleep() */
+        d_step { listed[me] = true; woken[me] = false };
+        UNLOCK;
+        woken[me] || expired[me];
+        LOCK;
+        listed[me] = false
+     :: else -> /* drive() */
+        driving = true;
+        drives = !drives;
+        drivers++;
+        assert(drivers == 1);
+#ifndef WITHOUT_BELL_AT_DRIVE
+        if :: backgroundAsleep -> backgroundBell = true :: else fi;
+#endif
+        do
+        :: poll(moved);
+           if :: moved -> wakeReadySleepers() :: else fi;
+           if :: READY -> break :: else fi;
+           UNLOCK; /* letOthersIn() */
+           LOCK;
+           if
+           :: moved -> skip
+           :: !moved -> skip /* spins */
+           :: !moved -> /* block() */
+              driverAsleep = true;
+#ifndef WITHOUT_READY_BEFORE_BLOCK
+              if
+              :: READY -> driverAsleep = false; goto again
+              :: else
+              fi;
+#endif
+              armAndPoll(moved);
+              if
+              :: moved -> driverAsleep = false; wakeReadySleepers()
+              :: else ->
+                 UNLOCK;
+                 FD || driverBell || expired[me];
+                 LOCK;
+                 driverAsleep = false;
+                 driverBell = false
+              fi
+           fi;
+again:     skip
+        od;
+        drivers--;
+        driving = false
+     fi
+  od;
+  if :: !driving -> leaveRole() :: else fi;
+  UNLOCK
+}
+
+proctype Background() {
+  bool before, moved;
+doze:
+  do
+  :: before = drives;
+     skip; /* 1 ms, or the bell */
+     backgroundBell = false;
+     if
+     :: stopping -> goto out
+     :: else
+     fi;
+     if
+     :: drives != before -> skip
+     :: else ->
+        if
+        :: !driving -> break
+        :: else ->
+           deep = true;
+           if
+#ifndef WITHOUT_DEEP_RECHECK
+           :: driving -> backgroundBell
+           :: else
+#else
+           :: true -> backgroundBell
+#endif
+           fi;
+           deep = false
+        fi
+     fi
+  od;
+  LOCK; /* tend() */
+  do
+  :: stopping || driving -> break
+  :: else ->
+     poll(moved);
+     if
+     :: moved -> wakeReadySleepers(); UNLOCK; LOCK
+     :: else ->
+        backgroundAsleep = true;
+        armAndPoll(moved);
+        if
+        :: moved -> backgroundAsleep = false; wakeReadySleepers()
+        :: else ->
+           UNLOCK;
+end:       FD || backgroundBell;
+           LOCK;
+           backgroundAsleep = false;
+           backgroundBell = false
+        fi
+     fi
+  od;
+  UNLOCK;
+  goto doze;
+out: skip
+}
+
+/* A message, for a waiter or for nobody. */
+proctype Arrival(byte to) {
+  d_step {
+    arrived[to] = true;
+    if :: armed -> readable = true; armed = false :: else fi
+  };
+  handled[to]
+}
+
+/* Another thread ends a wait: abortWaitRecv(), a failure. */
+proctype Changer(byte who) {
+  LOCK;
+  done[who] = true;
+  changed();
+  UNLOCK
+}
+
+proctype Clock(byte who) { expired[who] = true }
+
+init {
+  atomic {
+    run Waiter(0);
+    run Waiter(1);
+    run Background();
+    run Arrival(NOBODY);
+    /* Waiter 1's message always comes; waiter 0 is ended in some other way. */
+    run Arrival(1);
+    if
+    :: run Arrival(0)
+    :: run Changer(0)
+    :: run Clock(0)
+    fi
+  }
+}

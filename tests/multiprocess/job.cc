@@ -1,0 +1,131 @@
+#include "tests/multiprocess/job.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "gloo/common/error.h"
+#include "gloo/common/string.h"
+#include "gloo/rendezvous/context.h"
+#include "gloo/rendezvous/file_store.h"
+#include "tests/support/transports.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+std::string typeOf(const std::exception& e) {
+  if (dynamic_cast<const TimeoutException*>(&e) != nullptr) {
+    return "Timeout";
+  }
+  if (dynamic_cast<const PeerLostException*>(&e) != nullptr) {
+    return "PeerLost";
+  }
+  return dynamic_cast<const IoException*>(&e) != nullptr ? "Io" : "other";
+}
+
+}  // namespace
+
+Job::Job(const Options& options, const Body& body) {
+  group_ = std::make_unique<ProcessGroup>(
+      options.size, [&](Child& child) { runRank(child, options, body); });
+}
+
+void Job::runRank(Child& child, const Options& options, const Body& body) {
+  std::shared_ptr<rendezvous::Store> store =
+      std::make_shared<rendezvous::FileStore>(directory_.path());
+  if (options.wrap != nullptr) {
+    store = options.wrap(child.rank, store);
+  }
+  auto context = std::make_shared<rendezvous::Context>(child.rank, child.size);
+  context->setTimeout(options.timeout);
+  auto device = options.device != nullptr
+                    ? options.device(child.rank)
+                    : chosenTransport(options.lazy).make();
+  std::string said = MakeString(now().count(), " none");
+  try {
+    context->connectFullMesh(store, device);
+    child.say("connected");
+    child.hear();
+    body(child, context);
+  } catch (const std::exception& e) {
+    said = MakeString(now().count(), " ", typeOf(e), " ", e.what());
+  }
+  child.say(said);
+}
+
+void Job::go() {
+  group_->expectAll("connected");
+  group_->tellAll("go");
+}
+
+Failure Job::failure(int rank, std::chrono::milliseconds limit) {
+  return parse(group_->hear(rank, limit));
+}
+
+Failure Job::failureWherever(int rank) {
+  constexpr std::chrono::seconds kLimit(40);
+  std::string said = group_->hear(rank, kLimit);
+  if (said == "connected") {
+    group_->tell(rank, "go");
+    said = group_->hear(rank, kLimit);
+  }
+  return parse(said);
+}
+
+Failure Job::parse(const std::string& said) {
+  Failure failure;
+  std::istringstream line(said);
+  int64_t at = 0;
+  line >> at >> failure.type;
+  std::getline(line, failure.text);
+  failure.at = std::chrono::nanoseconds(at);
+  return failure;
+}
+
+std::chrono::nanoseconds Job::expectDeath(int victim,
+                                          std::chrono::nanoseconds killed) {
+  std::chrono::nanoseconds slowest{0};
+  for (int rank = 0; rank < group_->size(); rank++) {
+    if (rank == victim) {
+      continue;
+    }
+    const Failure failure = this->failure(rank, std::chrono::seconds(20));
+    EXPECT_EQ(failure.type, "PeerLost") << "rank " << rank << failure.text;
+    EXPECT_TRUE(failure.names(MakeString("rank ", rank))) << failure.text;
+    EXPECT_TRUE(failure.names(MakeString("rank ", victim))) << failure.text;
+    slowest = std::max(slowest, failure.at - killed);
+  }
+  EXPECT_LT(slowest, std::chrono::seconds(1) * slowness());
+  EXPECT_TRUE(group_->join(victim, std::chrono::seconds(5)).killedBy(9));
+  group_->joinAll(std::chrono::seconds(20));
+  return slowest;
+}
+
+void sendTo(Context& context, int peer, uint64_t slot, size_t bytes) {
+  std::vector<char> memory(bytes, 's');
+  auto buffer = context.createUnboundBuffer(memory.data(), bytes);
+  buffer->send(peer, slot);
+  buffer->waitSend();
+}
+
+void recvFrom(Context& context, int peer, uint64_t slot, size_t bytes) {
+  std::vector<char> memory(bytes);
+  auto buffer = context.createUnboundBuffer(memory.data(), bytes);
+  buffer->recv(peer, slot);
+  buffer->waitRecv();
+}
+
+void exchangeRing(Context& context, uint64_t slot, size_t bytes) {
+  std::vector<char> out(bytes, 'o');
+  std::vector<char> in(bytes);
+  auto send = context.createUnboundBuffer(out.data(), bytes);
+  auto recv = context.createUnboundBuffer(in.data(), bytes);
+  recv->recv((context.rank + context.size - 1) % context.size, slot);
+  send->send((context.rank + 1) % context.size, slot);
+  recv->waitRecv();
+  send->waitSend();
+}
+
+}  // namespace test
+GLOO_NAMESPACE_END

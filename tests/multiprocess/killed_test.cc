@@ -1,0 +1,388 @@
+// A process is killed: every other rank knows within a second, says who it was,
+// and ends well.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <random>
+#include <thread>
+
+#include "gloo/common/string.h"
+#include "gloo/rendezvous/file_store.h"
+#include "tests/multiprocess/job.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+constexpr int kVictim = 2;
+
+// The victim does `harm` (and says "now" where it wants to be killed), the
+// others `wait`.
+void killWhile(const Job::Body& harm, const Job::Body& wait, int size = 3,
+               bool lazy = false) {
+  Job::Options options;
+  options.size = size;
+  options.lazy = lazy;
+  Job job(options, [&](Child& child, const std::shared_ptr<Context>& context) {
+    (child.rank == kVictim ? harm : wait)(child, context);
+  });
+  job.go();
+  job.group().expect(kVictim, "now");
+  const auto killed = now();
+  job.group().signal(kVictim, SIGKILL);
+  const auto slowest = job.expectDeath(kVictim, killed);
+  ::testing::Test::RecordProperty("slowest_ms",
+                                  std::to_string(slowest.count() / 1000000));
+}
+
+void sayNowAndWait(Child& child, const std::shared_ptr<Context>&) {
+  child.say("now");
+  child.hear();
+}
+
+void waitForVictim(Child&, const std::shared_ptr<Context>& context) {
+  recvFrom(*context, kVictim, 1, 100);
+}
+
+TEST(KilledTest, WhileOthersReceiveFromIt) {
+  killWhile(&sayNowAndWait, &waitForVictim);
+}
+
+TEST(KilledTest, WhileOthersReceiveFromItLazily) {
+  killWhile(
+      [](Child& child, const std::shared_ptr<Context>& context) {
+        sendTo(*context, 0, 9, 1);
+        sendTo(*context, 1, 9, 1);
+        sayNowAndWait(child, context);
+      },
+      [](Child& child, const std::shared_ptr<Context>& context) {
+        recvFrom(*context, kVictim, 9, 1);
+        waitForVictim(child, context);
+      },
+      3, true);
+}
+
+TEST(KilledTest, WhileOthersSendToIt) {
+  killWhile(&sayNowAndWait,
+            [](Child&, const std::shared_ptr<Context>& context) {
+              // Not filled: that could take longer than finding the death.
+              constexpr size_t kBytes = size_t{64} << 20;
+              const std::unique_ptr<char[]> bytes(new char[kBytes]);
+              auto buffer = context->createUnboundBuffer(bytes.get(), kBytes);
+              buffer->send(kVictim, 1);
+              buffer->waitSend();
+            });
+}
+
+TEST(KilledTest, WhileItSends) {
+  killWhile(
+      [](Child& child, const std::shared_ptr<Context>& context) {
+        std::vector<char> bytes(64 << 20);
+        auto buffer = context->createUnboundBuffer(bytes.data(), bytes.size());
+        buffer->send(0, 1);
+        buffer->send(1, 1);
+        sayNowAndWait(child, context);
+      },
+      [](Child&, const std::shared_ptr<Context>& context) {
+        recvFrom(*context, kVictim, 1, 64 << 20);
+        recvFrom(*context, kVictim, 2, 1);
+      });
+}
+
+TEST(KilledTest, WhileItReceives) {
+  killWhile(
+      [](Child& child, const std::shared_ptr<Context>& context) {
+        std::vector<char> bytes(64 << 20);
+        auto buffer = context->createUnboundBuffer(bytes.data(), bytes.size());
+        buffer->recv(0, 1);
+        buffer->recv(1, 1);
+        sayNowAndWait(child, context);
+      },
+      [](Child&, const std::shared_ptr<Context>& context) {
+        sendTo(*context, kVictim, 1, 64 << 20);
+        recvFrom(*context, kVictim, 2, 1);
+      });
+}
+
+// Nobody waits for the victim itself: the cause is told all the same.
+TEST(KilledTest, WhileOthersWaitForEachOther) {
+  killWhile(&sayNowAndWait,
+            [](Child&, const std::shared_ptr<Context>& context) {
+              recvFrom(*context, (context->rank + 1) % 2, 1, 100);
+            });
+}
+
+TEST(KilledTest, InALargerGroup) {
+  killWhile(
+      &sayNowAndWait,
+      [](Child&, const std::shared_ptr<Context>& context) {
+        const int next = (context->rank + 1) % context->size;
+        recvFrom(*context, next == kVictim ? kVictim + 1 : next, 1, 100);
+      },
+      8);
+}
+
+// A rank that is busy elsewhere learns of it at its next operation.
+TEST(KilledTest, WhileAllAreIdle) {
+  Job job(Job::Options{},
+          [](Child& child, const std::shared_ptr<Context>& context) {
+            child.say("idle");
+            child.hear();
+            recvFrom(*context, (context->rank + 1) % 2, 1, 100);
+          });
+  job.go();
+  job.group().expectAll("idle");
+  const auto killed = now();
+  job.group().signal(kVictim, SIGKILL);
+  job.group().tell(0, "go on");
+  job.group().tell(1, "go on");
+  job.expectDeath(kVictim, killed);
+}
+
+// Its forked children hold copies of its descriptors: that must not hide it.
+TEST(KilledTest, WithLiveChildren) {
+  pid_t grandchild = 0;
+  Job job(Job::Options{},
+          [](Child& child, const std::shared_ptr<Context>& context) {
+            if (child.rank == kVictim) {
+              const pid_t pid = ::fork();
+              if (pid == 0) {
+                ::alarm(30);
+                ::pause();
+                ::_exit(0);
+              }
+              child.say(std::to_string(pid));
+              child.hear();
+            }
+            waitForVictim(child, context);
+          });
+  job.go();
+  grandchild = static_cast<pid_t>(
+      std::stol(job.group().hear(kVictim, std::chrono::seconds(20))));
+  const auto killed = now();
+  job.group().signal(kVictim, SIGKILL);
+  job.expectDeath(kVictim, killed);
+  EXPECT_EQ(::kill(grandchild, 0), 0) << "the child must have outlived it";
+  ::kill(grandchild, SIGKILL);
+}
+
+// Says what it did, and waits to be killed, as soon as its address is public.
+class HaltingStore : public rendezvous::Store {
+ public:
+  HaltingStore(std::shared_ptr<rendezvous::Store> store)
+      : store_(std::move(store)) {}
+
+  void set(const std::string& key, const std::vector<char>& data) override {
+    store_->set(key, data);
+    published_ = true;
+  }
+  void multi_set(const std::vector<std::string>& keys,
+                 const std::vector<std::vector<char>>& values) override {
+    store_->multi_set(keys, values);
+    published_ = true;
+  }
+  void append(const std::string& key, const std::vector<char>& value) override {
+    store_->append(key, value);
+    published_ = true;
+  }
+  int64_t add(const std::string& key, int64_t value) override {
+    return store_->add(key, value);
+  }
+  std::vector<char> get(const std::string& key) override {
+    halt();
+    return store_->get(key);
+  }
+  std::vector<std::vector<char>> multi_get(
+      const std::vector<std::string>& keys) override {
+    halt();
+    return store_->multi_get(keys);
+  }
+  void wait(const std::vector<std::string>& keys) override {
+    halt();
+    store_->wait(keys);
+  }
+  void wait(const std::vector<std::string>& keys,
+            const std::chrono::milliseconds& timeout) override {
+    halt();
+    store_->wait(keys, timeout);
+  }
+  bool has_v2_support() override { return store_->has_v2_support(); }
+
+ private:
+  void halt() const {
+    if (published_) {
+      ::kill(::getpid(), SIGKILL);
+    }
+  }
+
+  std::shared_ptr<rendezvous::Store> store_;
+  bool published_ = false;
+};
+
+TEST(KilledTest, WhileConnecting) {
+  Job::Options options;
+  options.wrap = [](int rank, std::shared_ptr<rendezvous::Store> store) {
+    return rank == kVictim ? std::make_shared<HaltingStore>(store) : store;
+  };
+  const auto start = now();
+  Job job(options, [](Child&, const std::shared_ptr<Context>&) {});
+  ASSERT_TRUE(
+      job.group().join(kVictim, std::chrono::seconds(20)).killedBy(SIGKILL));
+  for (int rank = 0; rank < 2; rank++) {
+    const Failure failure = job.failure(rank, std::chrono::seconds(40));
+    EXPECT_NE(failure.type, "none");
+    EXPECT_NE(failure.type, "other") << failure.text;
+    EXPECT_TRUE(failure.names("rank 2")) << failure.text;
+    // all started at once
+    EXPECT_LT(failure.at - start, std::chrono::milliseconds(1500) * slowness())
+        << failure.text;
+  }
+  job.group().joinAll();
+}
+
+// Dies a moment after its address is public.
+class DyingStore : public rendezvous::FileStore {
+ public:
+  DyingStore(const std::string& path, std::chrono::microseconds left)
+      : FileStore(path), left_(left) {}
+  void set(const std::string& key, const std::vector<char>& data) override {
+    FileStore::set(key, data);
+    std::thread([left = left_] {
+      std::this_thread::sleep_for(left);
+      ::kill(::getpid(), SIGKILL);
+    }).detach();
+  }
+
+ private:
+  const std::chrono::microseconds left_;
+};
+
+// Whoever is connected, is connecting, or has given up because of another
+// one's news: all name the one that was killed.
+TEST(KilledTest, WhileConnectingAtAnyMoment) {
+  constexpr int kSize = 6;
+  for (int round = 0; round < 10 && !HasFailure(); round++) {
+    SCOPED_TRACE(round);
+    ScratchDirectory directory;
+    const auto left = std::chrono::microseconds(round * 300);
+    Job::Options options;
+    options.size = kSize;
+    options.wrap = [&](int rank, std::shared_ptr<rendezvous::Store>)
+        -> std::shared_ptr<rendezvous::Store> {
+      if (rank == kVictim) {
+        return std::make_shared<DyingStore>(directory.path(), left);
+      }
+      return std::make_shared<rendezvous::FileStore>(directory.path());
+    };
+    Job job(options, [](Child&, const std::shared_ptr<Context>& context) {
+      recvFrom(*context,
+               (context->rank + 3) % kSize == kVictim
+                   ? (context->rank + 1) % kSize
+                   : (context->rank + 3) % kSize,
+               1, 1);
+    });
+    for (int rank = 0; rank < kSize; rank++) {
+      if (rank != kVictim) {
+        const Failure failure = job.failureWherever(rank);
+        EXPECT_NE(failure.type, "none");
+        EXPECT_TRUE(failure.names(MakeString("rank ", kVictim)))
+            << failure.text;
+      }
+    }
+    job.group().join(kVictim, std::chrono::seconds(5));
+    job.group().joinAll(std::chrono::seconds(20));
+  }
+}
+
+// At a random point of random traffic. The seed is in the output.
+class RandomHarmTest : public ::testing::TestWithParam<int> {};
+
+void randomTraffic(Context& context, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  for (uint64_t i = 0;; i++) {
+    const uint64_t r = random();
+    const size_t bytes = r % 7 == 0 ? r % (3 << 20) : r % 5000;
+    switch ((r >> 40) % 3) {
+      case 0:
+        exchangeRing(context, i, bytes);
+        break;
+      case 1: {
+        const int root =
+            static_cast<int>((r >> 50) % static_cast<uint64_t>(context.size));
+        for (int peer = 0; peer < context.size && context.rank == root;
+             peer++) {
+          if (peer != root) {
+            sendTo(context, peer, i, bytes);
+          }
+        }
+        if (context.rank != root) {
+          recvFrom(context, root, i, bytes);
+        }
+        break;
+      }
+      default:
+        for (int k = 0; k < 4; k++) {
+          exchangeRing(context, (uint64_t{1} << 40) + i * 4 + k, bytes % 500);
+        }
+    }
+  }
+}
+
+void waitAtMost(std::chrono::microseconds time) {
+  const auto until = now() + time;
+  while (now() < until) {
+    ::usleep(100);
+  }
+}
+
+void randomHarm(uint64_t seed, bool stop) {
+  SCOPED_TRACE(MakeString("seed ", seed, stop ? ", stop" : ", kill"));
+  std::mt19937_64 random(seed);
+  Job::Options options;
+  options.size = 2 + static_cast<int>(random() % 3);
+  options.timeout = std::chrono::milliseconds(stop ? 300 * patience() : 30000);
+  const int victim =
+      static_cast<int>(random() % static_cast<uint64_t>(options.size));
+  Job job(options, [&](Child&, const std::shared_ptr<Context>& context) {
+    randomTraffic(*context, seed);
+  });
+  job.go();
+  waitAtMost(std::chrono::microseconds(random() % 20000));
+  const auto harmed = now();
+  job.group().signal(victim, stop ? SIGSTOP : SIGKILL);
+  if (!stop) {
+    job.expectDeath(victim, harmed);
+    return;
+  }
+  bool named = false;
+  for (int rank = 0; rank < options.size; rank++) {
+    if (rank != victim) {
+      const Failure failure = job.failure(rank, std::chrono::seconds(20));
+      EXPECT_TRUE(failure.names("Timed out")) << failure.text;
+      named |= failure.names(MakeString("rank ", victim));
+      EXPECT_LT(failure.at - harmed, options.timeout + std::chrono::seconds(1))
+          << failure.text;
+    }
+  }
+  EXPECT_TRUE(named) << "nobody names rank " << victim;
+  job.group().signal(victim, SIGKILL);
+  job.group().join(victim, std::chrono::seconds(5));
+  job.group().joinAll(std::chrono::seconds(20));
+}
+
+TEST_P(RandomHarmTest, EveryoneElseKnows) {
+  constexpr int kKills = 16;
+  constexpr int kStops = 5;
+  for (int i = 0; i < kKills + kStops && !HasFailure(); i++) {
+    randomHarm(static_cast<uint64_t>(GetParam() * 1000 + i), i >= kKills);
+  }
+}
+
+// 10 x 21: 160 kills and 50 stops.
+INSTANTIATE_TEST_SUITE_P(, RandomHarmTest, ::testing::Range(0, 10));
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

@@ -1,0 +1,90 @@
+// Ranks that have finished leave while others still work: nobody sees an error.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+
+#include "gloo/common/string.h"
+#include "tests/multiprocess/job.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+// The last operations of a run: rank `first` is done long before the others.
+void lastOperations(Context& context, int first, size_t bytes) {
+  for (uint64_t i = 0; i < 3; i++) {
+    exchangeRing(context, i, bytes);
+  }
+  if (context.rank == first) {
+    for (int peer = 0; peer < context.size; peer++) {
+      if (peer != first) {
+        sendTo(context, peer, 100, bytes);
+      }
+    }
+    return;
+  }
+  // among those that stay
+  const int next = (context.rank + 1) % context.size == first
+                       ? (context.rank + 2) % context.size
+                       : (context.rank + 1) % context.size;
+  std::vector<char> out(1000);
+  auto buffer = context.createUnboundBuffer(out.data(), out.size());
+  buffer->send(next, 200);
+  recvFrom(context, first, 100, bytes);
+  const int before = (context.rank + context.size - 1) % context.size;
+  recvFrom(
+      context,
+      before == first ? (before + context.size - 1) % context.size : before,
+      200, 1000);
+  buffer->waitSend();
+}
+
+enum class End { kDestroy, kExit };
+
+void runOnce(uint64_t seed, End end) {
+  SCOPED_TRACE(MakeString("seed ", seed));
+  std::mt19937_64 random(seed);
+  const int first = static_cast<int>(random() % 3);
+  const size_t bytes = random() % 4 == 0 ? 100000 : 64;
+  Job job(Job::Options{},
+          [&](Child& child, const std::shared_ptr<Context>& context) {
+            lastOperations(*context, first, bytes);
+            if (end == End::kExit) {
+              // The context is never destroyed.
+              static std::shared_ptr<Context> kept;
+              kept = context;
+              child.say("0 none");
+              std::exit(::testing::Test::HasFailure() ? 1 : 0);
+            }
+          });
+  job.go();
+  for (int rank = 0; rank < 3; rank++) {
+    const Failure failure = job.failure(rank, std::chrono::seconds(20));
+    EXPECT_EQ(failure.type, "none") << "rank " << rank << failure.text;
+  }
+  job.group().joinAll(std::chrono::seconds(20));
+}
+
+class LeavingTest : public ::testing::TestWithParam<int> {};
+
+constexpr int kRuns = 125;
+
+TEST_P(LeavingTest, AfterDestroyingTheContext) {
+  for (int i = 0; i < kRuns && !HasFailure(); i++) {
+    runOnce(static_cast<uint64_t>(GetParam() * kRuns + i), End::kDestroy);
+  }
+}
+
+TEST_P(LeavingTest, ByExitWithoutDestroyingIt) {
+  for (int i = 0; i < kRuns && !HasFailure(); i++) {
+    runOnce(static_cast<uint64_t>(GetParam() * kRuns + i), End::kExit);
+  }
+}
+
+// 1000 runs in all.
+INSTANTIATE_TEST_SUITE_P(, LeavingTest, ::testing::Range(0, 4));
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

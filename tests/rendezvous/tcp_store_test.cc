@@ -1,0 +1,249 @@
+#include "gloo/rendezvous/tcp_store.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <random>
+#include <thread>
+
+#include "gloo/common/error.h"
+#include "rendezvous/socket.h"
+#include "rendezvous/tcp_store_wire.h"
+#include "tests/rendezvous/child_process.h"
+#include "tests/rendezvous/store_kinds.h"
+
+namespace gloo_test {
+
+namespace {
+
+using namespace gloo::rendezvous;
+using gloo::Deadline;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+Deadline soon() { return Deadline::after(seconds(20)); }
+
+// Blocks until the server has closed the connection; what it said before.
+std::string readToEnd(int fd) {
+  std::string text;
+  char bytes[1000];
+  try {
+    for (;;) {
+      text.append(bytes, recvSome(fd, bytes, soon()));
+    }
+  } catch (const TransientError& error) {
+    EXPECT_EQ(std::string(error.what()).find("Timed out"), std::string::npos);
+  }
+  return text;
+}
+
+class TcpStoreTest : public testing::Test {
+ protected:
+  void expectUnharmed() {
+    TcpStore store("127.0.0.1", server_.port());
+    store.set("alive", bytesOf("yes"));
+    EXPECT_EQ(store.get("alive"), bytesOf("yes"));
+  }
+  UniqueFd rawConnection() {
+    return connectTcp("127.0.0.1", server_.port(), soon());
+  }
+
+  TcpStoreServer server_{"127.0.0.1", 0};
+};
+
+TEST_F(TcpStoreTest, GarbageCostsItsSenderTheConnection) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 50; i++) {
+    std::vector<char> garbage(64);
+    for (char& c : garbage) {
+      c = static_cast<char>(random());
+    }
+    const UniqueFd fd = rawConnection();
+    sendAll(fd.get(), garbage, soon());
+    EXPECT_EQ(readToEnd(fd.get()), "");
+  }
+  expectUnharmed();
+}
+
+TEST_F(TcpStoreTest, AnHttpClientIsRefused) {
+  const UniqueFd fd = rawConnection();
+  sendAll(fd.get(), std::string("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), soon());
+  EXPECT_EQ(readToEnd(fd.get()), "");
+  expectUnharmed();
+}
+
+TEST_F(TcpStoreTest, AnotherVersionIsToldSo) {
+  auto frame = tcpstore::encodeFrame(1, 7, bytesOf("body"));
+  frame[4]++;
+  const UniqueFd fd = rawConnection();
+  sendAll(fd.get(), frame, soon());
+  EXPECT_NE(readToEnd(fd.get()).find("version"), std::string::npos);
+  expectUnharmed();
+}
+
+TEST_F(TcpStoreTest, AFrameThatAnnouncesTooMuchIsRefused) {
+  auto frame = tcpstore::encodeFrame(1, 7, {});
+  frame[15] = 0x7f;  // of bodyBytes
+  const UniqueFd fd = rawConnection();
+  sendAll(fd.get(), frame, soon());
+  EXPECT_EQ(readToEnd(fd.get()), "");
+  expectUnharmed();
+}
+
+TEST_F(TcpStoreTest, AMalformedBodyIsToldSo) {
+  // A count of keys that are not there.
+  const UniqueFd fd = rawConnection();
+  sendAll(fd.get(), tcpstore::encodeFrame(2, 7, std::vector<char>(4, '\x7f')),
+          soon());
+  EXPECT_NE(readToEnd(fd.get()).find("malformed"), std::string::npos);
+  expectUnharmed();
+}
+
+TEST_F(TcpStoreTest, AFrameInPiecesIsARequest) {
+  tcpstore::Request request;
+  request.op = tcpstore::Op::kSet;
+  request.keys = {"k"};
+  request.values = {bytesOf("v")};
+  const auto frame =
+      tcpstore::encodeFrame(1, 7, tcpstore::encodeRequest(request));
+  const UniqueFd fd = rawConnection();
+  for (const char c : frame) {
+    sendAll(fd.get(), std::span(&c, 1), soon());
+  }
+  TcpStore store("127.0.0.1", server_.port());
+  EXPECT_EQ(store.get("k"), bytesOf("v"));
+}
+
+TEST_F(TcpStoreTest, TooLongKeysAndValuesAreTheCallersFault) {
+  TcpStore store("127.0.0.1", server_.port());
+  EXPECT_THROW(
+      store.set(std::string(TcpStoreServer::kMaxKeyBytes + 1, 'k'), {}),
+      gloo::InvalidOperationException);
+  EXPECT_THROW(
+      store.set("k", std::vector<char>(TcpStoreServer::kMaxRequestBytes)),
+      gloo::InvalidOperationException);
+  expectUnharmed();
+}
+
+TEST_F(TcpStoreTest, AFullStoreSaysSo) {
+  TcpStore store("127.0.0.1", server_.port());
+  const std::vector<char> value(TcpStoreServer::kMaxRequestBytes - 100);
+  bool full = false;
+  for (int i = 0; i < 20 && !full; i++) {
+    try {
+      store.set(std::to_string(i), value);
+    } catch (const gloo::IoException& error) {
+      full = std::string(error.what()).find("full") != std::string::npos;
+    }
+  }
+  EXPECT_TRUE(full);
+  expectUnharmed();
+}
+
+TEST_F(TcpStoreTest, WaitersThatAreKilledAreForgotten) {
+  for (int i = 0; i < 20; i++) {
+    ChildProcess child([&] {
+      TcpStore store("127.0.0.1", server_.port());
+      store.set("ready" + std::to_string(i), {});
+      store.wait_any({"k"}, Deadline());
+      return 0;
+    });
+    TcpStore store("127.0.0.1", server_.port());
+    store.wait({"ready" + std::to_string(i)}, seconds(20));
+    child.kill();
+  }
+  TcpStore store("127.0.0.1", server_.port());
+  store.set("k", bytesOf("v"));
+  expectUnharmed();
+}
+
+TEST(TcpStoreServerTest, APortThatIsTakenIsNamed) {
+  TcpStoreServer first("127.0.0.1", 0);
+  try {
+    TcpStoreServer second("127.0.0.1", first.port());
+    FAIL() << "no exception";
+  } catch (const gloo::IoException& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find(std::to_string(first.port())), std::string::npos);
+    EXPECT_NE(text.find("in use"), std::string::npos) << text;
+  }
+}
+
+TEST(TcpStoreServerTest, AClientMayStartBeforeTheServer) {
+  int port = 0;
+  {
+    TcpStoreServer reserved("127.0.0.1", 0);
+    port = reserved.port();
+  }
+  std::unique_ptr<TcpStoreServer> server;
+  std::thread later([&] {
+    EXPECT_THROW(TcpStore("127.0.0.1", port, milliseconds(60)),
+                 gloo::IoException);
+    server = std::make_unique<TcpStoreServer>("127.0.0.1", port);
+  });
+  TcpStore store("127.0.0.1", port, seconds(20));
+  store.set("k", bytesOf("v"));
+  later.join();
+}
+
+TEST(TcpStoreServerTest, ClientsOfAServerThatEndedAreToldAtTheirDeadline) {
+  auto server = std::make_unique<TcpStoreServer>("127.0.0.1", 0);
+  TcpStore store("127.0.0.1", server->port());
+  store.set("k", bytesOf("v"));
+  server.reset();
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    store.wait_any({"x"}, Deadline::after(milliseconds(200)));
+    FAIL() << "no exception";
+  } catch (const gloo::IoException& error) {
+    EXPECT_NE(std::string(error.what()).find("rank 0"), std::string::npos);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(5));
+}
+
+TEST(TcpStoreServerTest, AForkedChildNeitherServesNorHarms) {
+  TcpStoreServer server("127.0.0.1", 0);
+  auto store = std::make_unique<TcpStore>("127.0.0.1", server.port());
+  store->set("k", bytesOf("v"));
+  ChildProcess child([&] {
+    store.reset();
+    const UniqueFd listener = listenTcp("127.0.0.1", 0);
+    return listener ? 0 : 1;
+  });
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_EQ(store->get("k"), bytesOf("v"));
+}
+
+TEST(TcpStoreServerTest, AnInheritedServerEndsQuietlyInTheChild) {
+  auto server = std::make_unique<TcpStoreServer>("127.0.0.1", 0);
+  const int port = server->port();
+  ChildProcess child([&] {
+    server.reset();
+    return 0;
+  });
+  EXPECT_EQ(child.wait(), 0);
+  TcpStore store("127.0.0.1", port);
+  store.set("k", bytesOf("v"));
+}
+
+TEST(OpenStoreTest, RankZeroServesTheTcpStoreForAll) {
+  const int port = [] {
+    TcpStoreServer reserved("127.0.0.1", 0);
+    return reserved.port();
+  }();
+  const std::string url = "tcp://127.0.0.1:" + std::to_string(port);
+  std::thread other(
+      [&] { EXPECT_EQ(openStore(url, 1)->get("k"), bytesOf("v")); });
+  openStore(url, 0)->set("k", bytesOf("v"));  // and leaves
+  other.join();
+}
+
+TEST(OpenStoreTest, OnlyRankZeroMayLetTheSystemChooseThePort) {
+  EXPECT_NO_THROW(openStore("tcp://localhost:0", 0));
+  EXPECT_THROW(openStore("tcp://localhost:0", 1),
+               gloo::InvalidOperationException);
+}
+
+}  // namespace
+
+}  // namespace gloo_test

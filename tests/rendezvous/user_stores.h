@@ -1,0 +1,113 @@
+// Stores as callers write them.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "gloo/rendezvous/store.h"
+
+namespace gloo_test {
+
+// The contents, for several store objects.
+struct UserMap {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<std::string, std::vector<char>> values;
+  std::atomic<int> sets{0};
+  std::atomic<int> calls{0};
+  std::atomic<size_t> bytesWritten{0};
+};
+
+// Overrides set, get and wait(keys) only: its waits know no timeout.
+class PlainStore : public gloo::rendezvous::Store {
+ public:
+  explicit PlainStore(UserMap& map) : map_(map) {}
+
+  void set(const std::string& key, const std::vector<char>& data) override {
+    std::lock_guard lock(map_.mutex);
+    map_.values[key] = data;
+    map_.sets++;
+    map_.calls++;
+    map_.bytesWritten += data.size();
+    map_.changed.notify_all();
+  }
+
+  std::vector<char> get(const std::string& key) override {
+    wait({key});
+    std::lock_guard lock(map_.mutex);
+    map_.calls++;
+    return map_.values.at(key);
+  }
+
+  void wait(const std::vector<std::string>& keys) override {
+    waitFor(keys, std::chrono::seconds(20));
+  }
+
+ protected:
+  void waitFor(const std::vector<std::string>& keys,
+               std::chrono::milliseconds timeout) {
+    std::unique_lock lock(map_.mutex);
+    map_.calls++;
+    const bool all = map_.changed.wait_for(lock, timeout, [&] {
+      for (const auto& key : keys) {
+        if (map_.values.count(key) == 0) {
+          return false;
+        }
+      }
+      return true;
+    });
+    if (!all) {
+      throw std::runtime_error("user store: wait timed out");
+    }
+  }
+
+  UserMap& map_;
+};
+
+// Respects timeouts, too.
+class TimedStore : public PlainStore {
+ public:
+  using PlainStore::PlainStore;
+  using PlainStore::wait;
+  void wait(const std::vector<std::string>& keys,
+            const std::chrono::milliseconds& timeout) override {
+    waitFor(keys, timeout);
+  }
+};
+
+// Has the v2 calls that a mesh could use, but cannot peek.
+class V2Store : public TimedStore {
+ public:
+  using TimedStore::TimedStore;
+  bool has_v2_support() override { return true; }
+  std::vector<std::vector<char>> multi_get(
+      const std::vector<std::string>& keys) override {
+    wait(keys);
+    std::lock_guard lock(map_.mutex);
+    std::vector<std::vector<char>> found;
+    for (const auto& key : keys) {
+      found.push_back(map_.values.at(key));
+    }
+    return found;
+  }
+};
+
+// Fails at once.
+class BrokenStore : public gloo::rendezvous::Store {
+ public:
+  void set(const std::string& /*key*/,
+           const std::vector<char>& /*data*/) override {}
+  std::vector<char> get(const std::string& /*key*/) override {
+    throw std::runtime_error("the disk is on fire");
+  }
+  void wait(const std::vector<std::string>& /*keys*/) override {
+    throw std::runtime_error("the disk is on fire");
+  }
+};
+
+}  // namespace gloo_test

@@ -1,0 +1,138 @@
+// Two processes on rxe1 and rxe2 of a guest, and what happens to the cable
+// between these.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "gloo/common/string.h"
+#include "gloo/transport/ibverbs/device.h"
+#include "tests/multiprocess/job.h"
+#include "tests/support/bytes.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+constexpr std::chrono::seconds kKnown(5);
+
+void fault(const std::string& what) {
+  ASSERT_EQ(std::system(MakeString(FAULTS " ", what).c_str()), 0) << what;
+}
+
+class CableTest : public ::testing::Test {
+ protected:
+  // The fault of one test is not the next one's.
+  void TearDown() override {
+    fault("heal");
+    fault("up eth1");
+    fault("up eth2");
+  }
+
+  static Job::Options options() {
+    Job::Options options;
+    options.size = 2;
+    options.device = [](int rank) {
+      transport::ibverbs::attr attr;
+      attr.name = rank == 0 ? "rxe1" : "rxe2";
+      return transport::ibverbs::CreateDevice(attr);
+    };
+    return options;
+  }
+};
+
+// Every byte of what the other rank sends is checked.
+void exchange(Context& context, uint64_t number, size_t bytes) {
+  const int peer = 1 - context.rank;
+  auto out = pattern(2 * number + static_cast<uint64_t>(context.rank), bytes);
+  std::vector<char> in(bytes);
+  auto send = context.createUnboundBuffer(out.data(), bytes);
+  auto recv = context.createUnboundBuffer(in.data(), bytes);
+  recv->recv(peer, number);
+  send->send(peer, number);
+  recv->waitRecv();
+  send->waitSend();
+  const uint64_t seed = 2 * number + static_cast<uint64_t>(peer);
+  ASSERT_EQ(mismatch(seed, in.data(), bytes), bytes) << "message " << number;
+}
+
+// A few messages, "now", and on until it fails.
+void exchangeOn(Child& child, const std::shared_ptr<Context>& context) {
+  for (uint64_t i = 0; i < 3; i++) {
+    exchange(*context, i, 50000);
+  }
+  child.say("now");
+  for (uint64_t i = 3;; i++) {
+    exchange(*context, i, i % 2 == 0 ? 100 : 50000);
+  }
+}
+
+TEST_F(CableTest, LosesTwoPercent) {
+  fault("loss 2");
+  Job job(options(), [](Child&, const std::shared_ptr<Context>& context) {
+    for (uint64_t i = 0; i < 40; i++) {
+      exchange(*context, i, i % 4 == 0 ? 200000 : 1000);
+    }
+  });
+  job.go();
+  for (int rank = 0; rank < 2; rank++) {
+    const Failure failure = job.failure(rank, std::chrono::seconds(60));
+    EXPECT_EQ(failure.type, "none") << failure.text;
+  }
+  job.group().joinAll();
+}
+
+// Both ranks know in time, with a cause that is no deadline's.
+void expectKnown(Job& job, const std::string& what) {
+  job.go();
+  job.group().expectAll("now");
+  const auto start = now();
+  fault(what);
+  for (int rank = 0; rank < 2; rank++) {
+    const Failure failure = job.failure(rank, std::chrono::seconds(40));
+    EXPECT_NE(failure.type, "none");
+    EXPECT_NE(failure.type, "other") << failure.text;
+    EXPECT_NE(failure.type, "Timeout") << failure.text;
+    EXPECT_TRUE(failure.names(MakeString("rank ", 1 - rank))) << failure.text;
+    EXPECT_LT(failure.at - start, kKnown) << failure.text;
+  }
+  job.group().joinAll();
+}
+
+TEST_F(CableTest, IsCut) {
+  Job job(options(), &exchangeOn);
+  expectKnown(job, "cut");
+}
+
+TEST_F(CableTest, APortGoesDown) {
+  Job job(options(), &exchangeOn);
+  expectKnown(job, "down eth2");
+}
+
+TEST_F(CableTest, IsUnpluggedForASecond) {
+  Job job(options(), [](Child& child, const std::shared_ptr<Context>& context) {
+    exchange(*context, 0, 50000);
+    child.say("now");
+    for (uint64_t i = 1; i < 400; i++) {
+      exchange(*context, i, 1000);
+    }
+    child.say("over");
+  });
+  job.go();
+  job.group().expectAll("now");
+  fault("cut");
+  ::usleep(1000000);  // the length of the fault
+  fault("heal");
+  job.group().expectAll("over");
+  for (int rank = 0; rank < 2; rank++) {
+    const Failure failure = job.failure(rank, std::chrono::seconds(20));
+    EXPECT_EQ(failure.type, "none") << failure.text;
+  }
+  job.group().joinAll();
+}
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Faults, for tests that run in a guest of run_in_guest.sh.
+#
+#   faults.sh loss PERCENT    the cable loses so much of what enters either end
+#   faults.sh cut             it loses everything; the ports stay up
+#   faults.sh heal            it loses nothing
+#   faults.sh down INTERFACE  the port goes down (in one guest: both ports)
+#   faults.sh up INTERFACE
+#   faults.sh memlock KIB COMMAND [ARGUMENT...]
+#                             with so much lockable memory, and no right to more
+set -euo pipefail
+
+# The ends of the cable that this guest has.
+ends() {
+  if ((${GLOO_GUESTS:-1} == 2)); then echo eth0; else echo eth1 eth2; fi
+}
+
+loss() {
+  local end
+  for end in $(ends); do
+    tc qdisc replace dev "$end" root netem limit 10000 loss "$1%"
+  done
+}
+
+heal() {
+  local end
+  for end in $(ends); do
+    tc qdisc del dev "$end" root 2>/dev/null || true  # none: nothing to heal
+  done
+}
+
+up() {
+  ip link set "$1" up
+  # A port that went down forgot its neighbour.
+  case $1 in
+    eth1) ip neigh replace 10.78.0.2 dev eth1 \
+      lladdr "$(cat /sys/class/net/eth2/address)" ;;
+    eth2) ip neigh replace 10.78.0.1 dev eth2 \
+      lladdr "$(cat /sys/class/net/eth1/address)" ;;
+  esac
+}
+
+case ${1:-} in
+  loss) loss "$2" ;;
+  cut) loss 100 ;;
+  heal) heal ;;
+  down) ip link set "$2" down ;;
+  up) up "$2" ;;
+  memlock)
+    kib=$2
+    shift 2
+    exec prlimit --memlock=$((kib * 1024)) setpriv --inh-caps=-ipc_lock \
+      --bounding-set=-ipc_lock "$@"
+    ;;
+  *)
+    sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+    ;;
+esac

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Runs in each of two guests: collectives across hosts over ibverbs, where ranks
+# meet at a Redis server. $1: the benchmark program, which checks every element.
+set -euo pipefail
+benchmark=$1
+server=10.77.0.1
+
+if ((GUEST == 0)); then
+  redis-server --bind "$server" --port 6379 --save '' --protected-mode no \
+    --daemonize yes >/dev/null
+fi
+# Both guests boot at their own pace.
+for ((i = 0; ; i++)); do
+  redis-cli -h "$server" ping 2>/dev/null | grep -q PONG && break
+  ((i < 300)) || { echo "no Redis server at $server" >&2; exit 1; }
+  sleep 0.2
+done
+
+for name in allreduce_ring_chunked allreduce_halving_doubling new_allreduce_ring \
+  broadcast barrier_all_to_all; do
+  for elements in 1 10000 300000; do
+    echo "$name, $elements elements"
+    "$benchmark" -s 2 -r "$GUEST" -h "$server" -p 6379 -x "$name$elements" \
+      -t ibverbs --elements "$elements" --iteration-count 5 --warmup-iters 1 \
+      "$name"
+  done
+done
+
+# The server outlives the other guest's last word to it.
+redis-cli -h "$server" incr finished >/dev/null
+if ((GUEST == 0)); then
+  for ((i = 0; i < 300; i++)); do
+    (($(redis-cli -h "$server" get finished) >= 2)) && exit 0
+    sleep 0.2
+  done
+  echo "the other guest did not finish" >&2
+  exit 1
+fi

@@ -1,0 +1,409 @@
+// Every collective of the API, called with inputs that follow from rank and
+// element, and its result compared with what must come out of them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gloo/allgather.h"
+#include "gloo/allgatherv.h"
+#include "gloo/allreduce.h"
+#include "gloo/alltoall.h"
+#include "gloo/alltoallv.h"
+#include "gloo/broadcast.h"
+#include "gloo/common/string.h"
+#include "gloo/gather.h"
+#include "gloo/gatherv.h"
+#include "gloo/reduce.h"
+#include "gloo/reduce_scatter.h"
+#include "gloo/reduce_scatterv.h"
+#include "gloo/scatter.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace testing_support {
+
+// One call; the same on all ranks.
+struct Call {
+  size_t count = 1;  // elements: of the vector, or of a rank's part
+  int root = 0;      // modulo the number of ranks
+  bool inPlace = false;
+  uint32_t tag = 0;
+  unsigned seed = 0;
+};
+
+// An element type that the library knows nothing about.
+struct Triple {
+  uint8_t bytes[3];
+  Triple() = default;
+  explicit Triple(int v) : bytes{uint8_t(v), uint8_t(3 * v), uint8_t(v % 2)} {}
+  Triple operator+(const Triple& other) const {
+    Triple sum;
+    for (int i = 0; i < 3; i++) {
+      sum.bytes[i] = uint8_t(bytes[i] + other.bytes[i]);
+    }
+    return sum;
+  }
+  bool operator==(const Triple& other) const {
+    return std::equal(bytes, bytes + 3, other.bytes);
+  }
+};
+
+// Small integers, so that every type holds the sums of 16 ranks exactly.
+template <typename T>
+T valueOf(const Call& call, int rank, size_t i) {
+  return T(static_cast<int>((i * 5 + i / 7 + call.seed) % 5 +
+                            static_cast<size_t>(rank) % 3));
+}
+
+template <typename T>
+T sumOf(const Call& call, int size, size_t i) {
+  T sum = valueOf<T>(call, 0, i);
+  for (int rank = 1; rank < size; rank++) {
+    sum = T(sum + valueOf<T>(call, rank, i));
+  }
+  return sum;
+}
+
+template <typename T>
+std::vector<T> inputOf(const Call& call, int rank, size_t n, size_t begin = 0) {
+  std::vector<T> values;
+  values.reserve(n);
+  for (size_t i = 0; i < n; i++) {
+    values.push_back(valueOf<T>(call, rank, begin + i));
+  }
+  return values;
+}
+
+template <typename T>
+AllreduceOptions::Func adder() {
+  return static_cast<void (*)(void*, const void*, const void*, size_t)>(
+      &sum<T>);
+}
+
+// Of rank `rank` in a v-collective: some are zero.
+inline size_t countOf(const Call& call, int rank) {
+  const size_t turn = (static_cast<size_t>(rank) + call.seed) % 4;
+  return turn == 1 ? 0 : call.count * (turn + 1) / 2;
+}
+// From one rank to another. In place, as much in the other direction.
+inline size_t countOf(const Call& call, int from, int to) {
+  const int a = call.inPlace ? std::min(from, to) : from;
+  const int b = call.inPlace ? std::max(from, to) : to;
+  return countOf(call, a + 3 * b);
+}
+
+inline std::vector<size_t> countsOf(const Call& call, int size) {
+  std::vector<size_t> counts;
+  for (int rank = 0; rank < size; rank++) {
+    counts.push_back(countOf(call, rank));
+  }
+  return counts;
+}
+
+inline size_t totalOf(const std::vector<size_t>& counts, int ranks) {
+  size_t total = 0;
+  for (int rank = 0; rank < ranks; rank++) {
+    total += counts[static_cast<size_t>(rank)];
+  }
+  return total;
+}
+
+// Empty, or where the results differ from expected(i).
+template <typename T, typename Expected>
+std::string differs(const char* name, const std::vector<T>& is, size_t n,
+                    const Expected& expected) {
+  for (size_t i = 0; i < n; i++) {
+    if (!(is[i] == expected(i))) {
+      return MakeString(name, ": element ", i, " of ", n, " is wrong");
+    }
+  }
+  return {};
+}
+
+template <typename Options>
+Options optionsFor(const std::shared_ptr<::gloo::Context>& context,
+                   const Call& call) {
+  Options opts(context);
+  opts.setTag(call.tag);
+  return opts;
+}
+
+using ContextRef = const std::shared_ptr<::gloo::Context>&;
+
+template <typename T>
+std::string checkAllreduce(ContextRef context, const Call& call) {
+  const auto in = inputOf<T>(call, context->rank, call.count);
+  auto out = call.inPlace ? in : std::vector<T>(call.count);
+  auto second = in;
+  auto opts = optionsFor<AllreduceOptions>(context, call);
+  if (!call.inPlace) {
+    opts.setInput(const_cast<T*>(in.data()), call.count);
+  }
+  opts.setOutputs(std::vector<T*>{out.data()}, call.count);
+  opts.setReduceFunction(adder<T>());
+  opts.setMaxSegmentSize(100000);
+  allreduce(opts);
+  return differs("allreduce", out, call.count,
+                 [&](size_t i) { return sumOf<T>(call, context->size, i); });
+}
+
+template <typename T>
+std::string checkReduce(ContextRef context, const Call& call) {
+  const int root = call.root % context->size;
+  const auto in = inputOf<T>(call, context->rank, call.count);
+  auto out = call.inPlace ? in : std::vector<T>(call.count, T(77));
+  auto opts = optionsFor<ReduceOptions>(context, call);
+  if (!call.inPlace) {
+    opts.setInput(const_cast<T*>(in.data()), call.count);
+  }
+  opts.setOutput(out.data(), call.count);
+  opts.setRoot(root);
+  opts.setReduceFunction(adder<T>());
+  opts.setMaxSegmentSize(100000);
+  reduce(opts);
+  return differs("reduce", out, call.count, [&](size_t i) {
+    return context->rank == root ? sumOf<T>(call, context->size, i)
+           : call.inPlace        ? in[i]
+                                 : T(77);
+  });
+}
+
+template <typename T>
+std::string checkBroadcast(ContextRef context, const Call& call) {
+  const int root = call.root % context->size;
+  const auto in = inputOf<T>(call, root, call.count);
+  const bool isRoot = context->rank == root;
+  auto out = isRoot && call.inPlace ? in : std::vector<T>(call.count);
+  auto opts = optionsFor<BroadcastOptions>(context, call);
+  if (isRoot && !call.inPlace) {
+    opts.setInput(const_cast<T*>(in.data()), call.count);
+  }
+  opts.setOutput(out.data(), call.count);
+  opts.setRoot(root);
+  broadcast(opts);
+  return differs("broadcast", out, call.count, [&](size_t i) { return in[i]; });
+}
+
+// In place: the root's part stays where it is.
+template <typename T>
+std::string checkScatter(ContextRef context, const Call& call) {
+  const int root = call.root % context->size;
+  const bool isRoot = context->rank == root;
+  std::vector<std::vector<T>> parts;
+  std::vector<T*> pointers;
+  for (int to = 0; isRoot && to < context->size; to++) {
+    parts.push_back(inputOf<T>(call, to, call.count));
+    pointers.push_back(parts.back().data());
+  }
+  std::vector<T> out(call.count);
+  auto opts = optionsFor<ScatterOptions>(context, call);
+  if (isRoot) {
+    opts.setInputs(pointers, call.count);
+  }
+  if (!isRoot || !call.inPlace) {
+    opts.setOutput(out.data(), call.count);
+  }
+  opts.setRoot(root);
+  scatter(opts);
+  const auto& result =
+      isRoot && call.inPlace ? parts[static_cast<size_t>(root)] : out;
+  return differs("scatter", result, call.count,
+                 [&](size_t i) { return valueOf<T>(call, context->rank, i); });
+}
+
+// All parts one after another; a rank's own one in place if `own`.
+template <typename T>
+std::vector<T> gathered(const Call& call, const std::vector<size_t>& counts,
+                        int own = -1) {
+  std::vector<T> all;
+  for (int rank = 0; rank < static_cast<int>(counts.size()); rank++) {
+    const size_t n = counts[static_cast<size_t>(rank)];
+    const auto part =
+        own < 0 || own == rank ? inputOf<T>(call, rank, n) : std::vector<T>(n);
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+// gather(v) and allgather(v): set() gives the output, run() calls.
+template <typename T, typename Options, typename Set, typename Run>
+std::string checkGathering(const char* name, ContextRef context,
+                           const Call& call, const std::vector<size_t>& counts,
+                           bool hasOutput, Options opts, const Set& set,
+                           const Run& run) {
+  const auto rank = static_cast<size_t>(context->rank);
+  auto in = inputOf<T>(call, context->rank, counts[rank]);
+  const auto expected = gathered<T>(call, counts);
+  auto out = hasOutput && call.inPlace
+                 ? gathered<T>(call, counts, context->rank)
+                 : std::vector<T>(expected.size());
+  if (!hasOutput || !call.inPlace) {
+    opts.setInput(in.data(), in.size());
+  } else if (call.seed % 2 == 0) {  // or none: the same
+    opts.setInput(out.data() + totalOf(counts, context->rank), counts[rank]);
+  }
+  if (hasOutput) {
+    set(opts, out);
+  }
+  run(opts);
+  return differs(name, out, hasOutput ? out.size() : 0,
+                 [&](size_t i) { return expected[i]; });
+}
+
+template <typename T>
+std::string checkGather(ContextRef context, const Call& call) {
+  const int root = call.root % context->size;
+  auto opts = optionsFor<GatherOptions>(context, call);
+  opts.setRoot(root);
+  return checkGathering<T>(
+      "gather", context, call,
+      std::vector<size_t>(static_cast<size_t>(context->size), call.count),
+      context->rank == root, std::move(opts),
+      [](auto& o, auto& out) { o.setOutput(out.data(), out.size()); },
+      [](auto& o) { gather(o); });
+}
+
+template <typename T>
+std::string checkGatherv(ContextRef context, const Call& call) {
+  const int root = call.root % context->size;
+  const auto counts = countsOf(call, context->size);
+  auto opts = optionsFor<GathervOptions>(context, call);
+  opts.setRoot(root);
+  return checkGathering<T>(
+      "gatherv", context, call, counts, context->rank == root, std::move(opts),
+      [&](auto& o, auto& out) { o.setOutput(out.data(), counts); },
+      [](auto& o) { gatherv(o); });
+}
+
+template <typename T>
+std::string checkAllgather(ContextRef context, const Call& call) {
+  return checkGathering<T>(
+      "allgather", context, call,
+      std::vector<size_t>(static_cast<size_t>(context->size), call.count), true,
+      optionsFor<AllgatherOptions>(context, call),
+      [](auto& o, auto& out) { o.setOutput(out.data(), out.size()); },
+      [](auto& o) { allgather(o); });
+}
+
+template <typename T>
+std::string checkAllgatherv(ContextRef context, const Call& call) {
+  const auto counts = countsOf(call, context->size);
+  return checkGathering<T>(
+      "allgatherv", context, call, counts, true,
+      optionsFor<AllgathervOptions>(context, call),
+      [&](auto& o, auto& out) { o.setOutput(out.data(), counts); },
+      [](auto& o) { allgatherv(o); });
+}
+
+template <typename T>
+std::string checkReduceScatter(ContextRef context, const Call& call) {
+  const size_t begin = call.count * static_cast<size_t>(context->rank);
+  auto in = inputOf<T>(call, context->rank,
+                       call.count * static_cast<size_t>(context->size));
+  std::vector<T> out(call.count);
+  auto opts = optionsFor<ReduceScatterOptions>(context, call);
+  if (call.inPlace) {
+    opts.setOutput(in.data(), in.size());
+  } else {
+    opts.setInput(in.data(), in.size());
+    opts.setOutput(out.data(), out.size());
+  }
+  opts.setReduceFunction(adder<T>());
+  opts.setMaxSegmentSize(100000);
+  reduce_scatter(opts);
+  return differs(
+      "reduce_scatter", call.inPlace ? in : out, call.count,
+      [&](size_t i) { return sumOf<T>(call, context->size, begin + i); });
+}
+
+template <typename T>
+std::string checkReduceScatterv(ContextRef context, const Call& call) {
+  const auto counts = countsOf(call, context->size);
+  const size_t begin = totalOf(counts, context->rank);
+  const size_t mine = counts[static_cast<size_t>(context->rank)];
+  auto in = inputOf<T>(call, context->rank, totalOf(counts, context->size));
+  std::vector<T> out(mine);
+  auto opts = optionsFor<ReduceScattervOptions>(context, call);
+  if (call.inPlace) {
+    opts.setOutput(in.data(), counts);
+  } else {
+    opts.setInput(in.data(), counts);
+    opts.setOutput(out.data(), out.size());
+  }
+  opts.setReduceFunction(adder<T>());
+  opts.setMaxSegmentSize(100000);
+  reduce_scatterv(opts);
+  return differs(
+      "reduce_scatterv", call.inPlace ? in : out, mine,
+      [&](size_t i) { return sumOf<T>(call, context->size, begin + i); });
+}
+
+// Part `to` of rank `from` is that of its input from to * count on.
+template <typename T>
+std::string checkAlltoall(ContextRef context, const Call& call) {
+  const size_t n = call.count;
+  auto in =
+      inputOf<T>(call, context->rank, n * static_cast<size_t>(context->size));
+  std::vector<T> out(in.size());
+  auto opts = optionsFor<AlltoallOptions>(context, call);
+  if (!call.inPlace) {
+    opts.setInput(in.data(), in.size());
+  }
+  opts.setOutput(call.inPlace ? in.data() : out.data(), in.size());
+  alltoall(opts);
+  return differs("alltoall", call.inPlace ? in : out, in.size(), [&](size_t i) {
+    return valueOf<T>(call, static_cast<int>(i / n),
+                      n * static_cast<size_t>(context->rank) + i % n);
+  });
+}
+
+// Part `to` of rank `from` begins with its value number 11 * to.
+template <typename T>
+std::string checkAlltoallv(ContextRef context, const Call& call) {
+  std::vector<int64_t> sent;
+  std::vector<int64_t> received;
+  std::vector<T> in;
+  std::vector<T> expected;
+  for (int peer = 0; peer < context->size; peer++) {
+    const size_t to = countOf(call, context->rank, peer);
+    const size_t from = countOf(call, peer, context->rank);
+    sent.push_back(static_cast<int64_t>(to));
+    received.push_back(static_cast<int64_t>(from));
+    const auto mine =
+        inputOf<T>(call, context->rank, to, 11 * static_cast<size_t>(peer));
+    const auto theirs =
+        inputOf<T>(call, peer, from, 11 * static_cast<size_t>(context->rank));
+    in.insert(in.end(), mine.begin(), mine.end());
+    expected.insert(expected.end(), theirs.begin(), theirs.end());
+  }
+  std::vector<T> out(expected.size());
+  auto opts = optionsFor<AlltoallvOptions>(context, call);
+  if (!call.inPlace) {
+    opts.setInput(in.data(), sent);
+  }
+  opts.setOutput(call.inPlace ? in.data() : out.data(), received);
+  alltoallv(opts);
+  return differs("alltoallv", call.inPlace ? in : out, expected.size(),
+                 [&](size_t i) { return expected[i]; });
+}
+
+constexpr size_t kChecks = 12;
+
+// Calls collective number `which` and says what is wrong with its result.
+template <typename T>
+std::string checkCollective(size_t which, ContextRef context,
+                            const Call& call) {
+  using Check = std::string (*)(ContextRef, const Call&);
+  static constexpr Check kAll[kChecks] = {
+      checkAllreduce<T>,      checkReduce<T>,     checkBroadcast<T>,
+      checkScatter<T>,        checkGather<T>,     checkGatherv<T>,
+      checkAllgather<T>,      checkAllgatherv<T>, checkReduceScatter<T>,
+      checkReduceScatterv<T>, checkAlltoall<T>,   checkAlltoallv<T>};
+  return kAll[which](context, call);
+}
+
+}  // namespace testing_support
+GLOO_NAMESPACE_END

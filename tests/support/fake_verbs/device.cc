@@ -1,0 +1,278 @@
+// Devices, contexts, ports, GIDs and asynchronous events.
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "tests/support/fake_verbs/events.h"
+#include "tests/support/fake_verbs/fabric.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+using Lock = std::lock_guard<std::mutex>;
+
+FakeFabric& fabric() { return FakeFabric::instance(); }
+
+int forkInit() {
+  Lock lock(fabric().mutex);
+  return fabric().failureOf(FakeCall::kForkInit);
+}
+
+ibv_device** getDeviceList(int* count) {
+  Lock lock(fabric().mutex);
+  if (const int error = fabric().failureOf(FakeCall::kGetDeviceList)) {
+    errno = error;
+    return nullptr;
+  }
+  const auto& devices = fabric().devices;
+  auto* list = new ibv_device*[devices.size() + 1]();
+  std::transform(devices.begin(), devices.end(), list,
+                 [](const auto& device) { return device.get(); });
+  if (count != nullptr) {
+    *count = static_cast<int>(devices.size());
+  }
+  return list;
+}
+
+void freeDeviceList(ibv_device** list) { delete[] list; }
+
+const char* getDeviceName(ibv_device* device) { return device->name; }
+
+ibv_context* openDevice(ibv_device* device) {
+  Lock lock(fabric().mutex);
+  if (const int error = fabric().failureOf(FakeCall::kOpenDevice)) {
+    errno = error;
+    return nullptr;
+  }
+  auto context = std::make_unique<FakeContext>();
+  context->device = device;
+  context->async_fd = context->async.fd;
+  context->cmd_fd = eventfd(0, EFD_CLOEXEC);
+  context->num_comp_vectors = 1;
+  fillCompletionOps(context->ops);
+  fillPostOps(context->ops);
+  fabric().alive["context"]++;
+  fabric().contexts.insert(context.get());
+  return context.release();
+}
+
+int closeDevice(ibv_context* handle) {
+  const std::unique_ptr<FakeContext> context(static_cast<FakeContext*>(handle));
+  Lock lock(fabric().mutex);
+  if (context->children != 0) {
+    fabric().misuse.push_back("a context was closed before its objects");
+  }
+  close(context->cmd_fd);
+  fabric().contexts.erase(context.get());
+  fabric().alive["context"]--;
+  return 0;
+}
+
+int queryDevice(ibv_context*, ibv_device_attr* attr) {
+  const FakeVerbsConfig& config = fabric().config;
+  *attr = {};
+  std::strcpy(attr->fw_ver, "fake");
+  attr->phys_port_cnt = static_cast<uint8_t>(config.ports.size());
+  attr->max_qp = config.maxQp;
+  attr->max_qp_wr = config.maxQpWr;
+  attr->max_sge = 16;
+  attr->max_sge_rd = 16;
+  attr->max_cq = 1 << 12;
+  attr->max_cqe = config.maxCqe;
+  attr->max_mr = 1 << 16;
+  attr->max_mr_size = UINT64_MAX;
+  attr->max_pd = 1 << 12;
+  attr->max_qp_rd_atom = config.maxReadsAtATime;
+  attr->max_qp_init_rd_atom = config.maxReadsAtATime;
+  attr->max_res_rd_atom = config.maxReadsAtATime * config.maxQp;
+  attr->max_pkeys = 1;
+  return 0;
+}
+
+int gidsOf(const FakePort& port) {
+  return static_cast<int>(port.addresses.size()) * (port.ethernet ? 2 : 1);
+}
+
+int queryPort(ibv_context*, uint8_t number, ibv_port_attr* attr) {
+  Lock lock(fabric().mutex);
+  if (const int error = fabric().failureOf(FakeCall::kQueryPort)) {
+    return error;
+  }
+  if (number < 1 || number > fabric().ports.size()) {
+    return EINVAL;
+  }
+  const FakePort& port = fabric().ports[number - 1u];
+  *attr = {};
+  attr->state = port.state;
+  attr->max_mtu = IBV_MTU_4096;
+  attr->active_mtu = port.mtu;
+  attr->gid_tbl_len = gidsOf(port);
+  attr->max_msg_sz = port.maxMessageBytes;
+  attr->pkey_tbl_len = 1;
+  attr->lid = port.lid;
+  attr->link_layer =
+      port.ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
+  return 0;
+}
+
+ibv_gid_entry gidAt(const FakePort& port, int number, int index) {
+  ibv_gid_entry entry{};
+  const int versions = port.ethernet ? 2 : 1;
+  const std::string& address =
+      port.addresses[static_cast<size_t>(index / versions)];
+  inet_pton(AF_INET6, address.c_str(), entry.gid.raw);
+  entry.gid_index = static_cast<uint32_t>(index);
+  entry.port_num = static_cast<uint32_t>(number);
+  entry.gid_type = !port.ethernet   ? IBV_GID_TYPE_IB
+                   : index % 2 == 0 ? IBV_GID_TYPE_ROCE_V1
+                                    : IBV_GID_TYPE_ROCE_V2;
+  return entry;
+}
+
+ssize_t queryGidTable(ibv_context*, ibv_gid_entry* entries, size_t maxEntries) {
+  Lock lock(fabric().mutex);
+  if (const int error = fabric().failureOf(FakeCall::kQueryGids)) {
+    return -error;
+  }
+  size_t count = 0;
+  for (size_t i = 0; i < fabric().ports.size(); i++) {
+    const FakePort& port = fabric().ports[i];
+    for (int index = 0; index < gidsOf(port) && count < maxEntries; index++) {
+      entries[count++] = gidAt(port, static_cast<int>(i) + 1, index);
+    }
+  }
+  return static_cast<ssize_t>(count);
+}
+
+int queryGid(ibv_context*, uint8_t number, int index, ibv_gid* gid) {
+  Lock lock(fabric().mutex);
+  if (number < 1 || number > fabric().ports.size() || index < 0 ||
+      index >= gidsOf(fabric().ports[number - 1u])) {
+    errno = EINVAL;
+    return -1;
+  }
+  *gid = gidAt(fabric().ports[number - 1u], number, index).gid;
+  return 0;
+}
+
+int queryPkey(ibv_context*, uint8_t, int index, __be16* pkey) {
+  *pkey = 0xffff;
+  return index == 0 ? 0 : -1;
+}
+
+int getAsyncEvent(ibv_context* handle, ibv_async_event* event) {
+  auto& context = *static_cast<FakeContext*>(handle);
+  if (!context.async.pop(fabric().mutex, event)) {
+    return -1;
+  }
+  Lock lock(fabric().mutex);
+  switch (event->event_type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+      static_cast<FakeQp*>(event->element.qp)->unacknowledged++;
+      break;
+    case IBV_EVENT_CQ_ERR:
+      static_cast<FakeCq*>(event->element.cq)->unacknowledged++;
+      break;
+    default:
+      break;
+  }
+  return 0;
+}
+
+void ackAsyncEvent(ibv_async_event* event) {
+  Lock lock(fabric().mutex);
+  switch (event->event_type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+      static_cast<FakeQp*>(event->element.qp)->unacknowledged--;
+      break;
+    case IBV_EVENT_CQ_ERR:
+      static_cast<FakeCq*>(event->element.cq)->unacknowledged--;
+      break;
+    default:
+      break;
+  }
+}
+
+const char* wcStatusStr(ibv_wc_status status) {
+  static const char* const texts[] = {"success",
+                                      "local length error",
+                                      "local QP operation error",
+                                      "local EE error",
+                                      "local protection error",
+                                      "Work Request Flushed Error",
+                                      "memory bind error",
+                                      "bad response",
+                                      "local access error",
+                                      "remote invalid request error",
+                                      "remote access error",
+                                      "remote operation error",
+                                      "transport retry counter exceeded",
+                                      "RNR retry counter exceeded",
+                                      "local RDD violation",
+                                      "remote invalid RD request",
+                                      "aborted error",
+                                      "invalid EE context number",
+                                      "invalid EE context state",
+                                      "fatal error",
+                                      "response timeout error",
+                                      "general error"};
+  return status <= IBV_WC_GENERAL_ERR ? texts[status] : "unknown";
+}
+
+const char* eventTypeStr(ibv_event_type event) {
+  switch (event) {
+    case IBV_EVENT_CQ_ERR:
+      return "CQ error";
+    case IBV_EVENT_QP_FATAL:
+      return "local work queue catastrophic error";
+    case IBV_EVENT_QP_REQ_ERR:
+      return "invalid request local work queue error";
+    case IBV_EVENT_QP_ACCESS_ERR:
+      return "local access violation work queue error";
+    case IBV_EVENT_DEVICE_FATAL:
+      return "local catastrophic error";
+    case IBV_EVENT_PORT_ACTIVE:
+      return "port active";
+    case IBV_EVENT_PORT_ERR:
+      return "port error";
+    default:
+      return "another event";
+  }
+}
+
+const char* portStateStr(ibv_port_state state) {
+  return state == IBV_PORT_ACTIVE ? "PORT_ACTIVE (4)"
+         : state == IBV_PORT_DOWN ? "PORT_DOWN (1)"
+                                  : "PORT_INIT (2)";
+}
+
+}  // namespace
+
+void fillDeviceCalls(transport::ibverbs::Api& api) {
+  api.forkInit = &forkInit;
+  api.getDeviceList = &getDeviceList;
+  api.freeDeviceList = &freeDeviceList;
+  api.getDeviceName = &getDeviceName;
+  api.openDevice = &openDevice;
+  api.closeDevice = &closeDevice;
+  api.queryDevice = &queryDevice;
+  api.queryPort = &queryPort;
+  api.queryGid = &queryGid;
+  api.queryGidTable = &queryGidTable;
+  api.queryPkey = &queryPkey;
+  api.getAsyncEvent = &getAsyncEvent;
+  api.ackAsyncEvent = &ackAsyncEvent;
+  api.wcStatusStr = &wcStatusStr;
+  api.eventTypeStr = &eventTypeStr;
+  api.portStateStr = &portStateStr;
+}
+
+}  // namespace test
+GLOO_NAMESPACE_END

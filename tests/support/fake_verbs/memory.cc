@@ -1,0 +1,81 @@
+// Protection domains and memory regions.
+#include <cerrno>
+
+#include "tests/support/fake_verbs/fabric.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+using Lock = std::lock_guard<std::mutex>;
+
+FakeFabric& fabric() { return FakeFabric::instance(); }
+
+ibv_pd* allocPd(ibv_context* context) {
+  Lock lock(fabric().mutex);
+  if (const int error = fabric().failureOf(FakeCall::kAllocPd)) {
+    errno = error;
+    return nullptr;
+  }
+  auto pd = std::make_unique<FakePd>();
+  pd->context = context;
+  static_cast<FakeContext*>(context)->children++;
+  fabric().alive["pd"]++;
+  return pd.release();
+}
+
+int deallocPd(ibv_pd* handle) {
+  auto* pd = static_cast<FakePd*>(handle);
+  Lock lock(fabric().mutex);
+  if (pd->children != 0) {
+    return EBUSY;
+  }
+  static_cast<FakeContext*>(pd->context)->children--;
+  fabric().alive["pd"]--;
+  delete pd;
+  return 0;
+}
+
+ibv_mr* regMr(ibv_pd* pd, void* address, size_t bytes, unsigned access) {
+  Lock lock(fabric().mutex);
+  if (const int error = fabric().failureOf(FakeCall::kRegMr)) {
+    errno = error;
+    return nullptr;
+  }
+  const unsigned remote = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+  if ((access & remote) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) {
+    errno = EINVAL;  // ibv_reg_mr(3)
+    return nullptr;
+  }
+  auto mr = std::make_unique<FakeMr>();
+  mr->context = pd->context;
+  mr->pd = pd;
+  mr->addr = address;
+  mr->length = bytes;
+  mr->access = access;
+  mr->lkey = mr->rkey = mr->handle = fabric().newKey();
+  static_cast<FakePd*>(pd)->children++;
+  fabric().alive["mr"]++;
+  fabric().counts.registrations++;
+  return fabric().regions.emplace(mr->rkey, std::move(mr)).first->second.get();
+}
+
+int deregMr(ibv_mr* mr) {
+  Lock lock(fabric().mutex);
+  static_cast<FakePd*>(mr->pd)->children--;
+  fabric().alive["mr"]--;
+  fabric().regions.erase(mr->rkey);
+  return 0;
+}
+
+}  // namespace
+
+void fillMemoryCalls(transport::ibverbs::Api& api) {
+  api.allocPd = &allocPd;
+  api.deallocPd = &deallocPd;
+  api.regMr = &regMr;
+  api.deregMr = &deregMr;
+}
+
+}  // namespace test
+GLOO_NAMESPACE_END

@@ -1,0 +1,220 @@
+#include "transport/base/agreement.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "transport/base/tag_counts.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+namespace {
+
+using internal::CheckFields;
+using internal::sequenceOf;
+using internal::withSequence;
+using Conflict = std::optional<Agreement::Conflict>;
+
+constexpr uint64_t kTag = 7;
+
+uint64_t wordOf(uint8_t operation) {
+  CheckFields fields;
+  fields.operation = operation;
+  return fields.pack();
+}
+
+// Rank 0's, which no other rank has contradicted when it begins.
+uint64_t begin(Agreement& agreement, uint64_t tag, uint64_t word) {
+  Conflict conflict;
+  const uint64_t said = agreement.begin(tag, word, &conflict);
+  EXPECT_FALSE(conflict.has_value());
+  return said;
+}
+
+TEST(AgreementTest, OperationsOfATagAreNumbered) {
+  Agreement agreement(0);
+  const uint64_t word = wordOf(1);
+  for (int round = 0; round < 3; round++) {
+    for (uint16_t number = 1; number <= CheckFields::kMaxSequence; number++) {
+      const uint64_t said = begin(agreement, kTag, word);
+      ASSERT_EQ(withSequence(word, number), said);
+      EXPECT_FALSE(agreement.heard(1, kTag, said, true).has_value());
+    }
+  }
+  EXPECT_EQ(1, sequenceOf(begin(agreement, kTag + 1, word)));
+}
+
+TEST(AgreementTest, AWordOfTheRunningOperationIsCompared) {
+  Agreement agreement(0);
+  const uint64_t mine = begin(agreement, kTag, wordOf(1));
+  const uint64_t theirs = withSequence(wordOf(2), 1);
+  const Conflict conflict = agreement.heard(5, kTag, theirs, true);
+  ASSERT_TRUE(conflict.has_value());
+  EXPECT_EQ(0, conflict->one.rank);
+  EXPECT_EQ(mine, conflict->one.word);
+  EXPECT_EQ(5, conflict->other.rank);
+  EXPECT_EQ(theirs, conflict->other.word);
+}
+
+TEST(AgreementTest, AWordOfAFinishedOperationIsCompared) {
+  Agreement agreement(0);
+  for (uint8_t i = 1; i <= Agreement::kRemembered; i++) {
+    begin(agreement, kTag, wordOf(i));
+  }
+  for (uint8_t i = 1; i <= Agreement::kRemembered; i++) {
+    const uint64_t same = withSequence(wordOf(i), i);
+    EXPECT_FALSE(agreement.heard(1, kTag, same, false).has_value()) << int{i};
+    const uint64_t other = withSequence(wordOf(20), i);
+    EXPECT_TRUE(agreement.heard(1, kTag, other, false).has_value()) << int{i};
+  }
+}
+
+// All messages of an operation have come when it ends.
+TEST(AgreementTest, AMessageOfAFinishedOperationIsOneTooMany) {
+  Agreement agreement(0);
+  const uint64_t first = begin(agreement, kTag, wordOf(1));
+  const uint64_t second = begin(agreement, kTag, wordOf(1));
+  EXPECT_FALSE(agreement.heard(1, kTag, first, false).has_value());
+  const Conflict conflict = agreement.heard(1, kTag, first, true);
+  ASSERT_TRUE(conflict.has_value());
+  EXPECT_EQ(second, conflict->one.word);
+}
+
+TEST(AgreementTest, AWordThatIsAheadIsComparedWhenItsTimeComes) {
+  for (const uint16_t ahead : {1, 2, 8, 9, 100, 4000}) {
+    Agreement agreement(0);
+    const uint64_t theirs = withSequence(wordOf(2), ahead);
+    EXPECT_FALSE(agreement.heard(3, kTag, theirs, true).has_value());
+    EXPECT_FALSE(agreement.heard(3, kTag, theirs, true).has_value());
+    for (uint16_t i = 1; i < ahead; i++) {
+      begin(agreement, kTag, wordOf(1));
+    }
+    Conflict conflict;
+    agreement.begin(kTag, wordOf(1), &conflict);
+    ASSERT_TRUE(conflict.has_value()) << ahead;
+    EXPECT_EQ(0, conflict->one.rank);
+    EXPECT_EQ(3, conflict->other.rank);
+    EXPECT_EQ(theirs, conflict->other.word);
+  }
+}
+
+TEST(AgreementTest, OthersThatContradictEachOtherAreNoticedAtOnce) {
+  Agreement agreement(0);
+  agreement.heard(3, kTag, withSequence(wordOf(2), 1), true);
+  const Conflict conflict =
+      agreement.heard(4, kTag, withSequence(wordOf(1), 1), true);
+  ASSERT_TRUE(conflict.has_value());
+  EXPECT_EQ(3, conflict->one.rank);
+  EXPECT_EQ(4, conflict->other.rank);
+}
+
+TEST(AgreementTest, TagsAreApart) {
+  Agreement agreement(0);
+  begin(agreement, kTag, wordOf(1));
+  const uint64_t theirs = withSequence(wordOf(2), 1);
+  EXPECT_FALSE(agreement.heard(1, kTag + 1, theirs, true).has_value());
+  begin(agreement, kTag + 1, wordOf(2));
+}
+
+// What a rank has forgotten of a tag is never a reason to complain.
+TEST(AgreementTest, CountsOutliveTheirWords) {
+  Agreement agreement(0);
+  begin(agreement, kTag, wordOf(1));
+  const uint64_t second = begin(agreement, kTag, wordOf(1));
+  for (uint64_t tag = 1000; tag < 1000 + 2 * Agreement::kTags; tag++) {
+    EXPECT_EQ(1, sequenceOf(begin(agreement, tag, wordOf(1))));
+  }
+  EXPECT_EQ(Agreement::kTags, agreement.tags());
+  EXPECT_FALSE(agreement.heard(1, kTag, second, true).has_value());
+  EXPECT_EQ(3, sequenceOf(begin(agreement, kTag, wordOf(1))));
+  EXPECT_TRUE(
+      agreement.heard(1, kTag, withSequence(wordOf(2), 3), true).has_value());
+}
+
+TEST(AgreementTest, WordsThatAreAheadAreNotForgotten) {
+  Agreement agreement(0);
+  agreement.heard(1, kTag, withSequence(wordOf(2), 1), true);
+  for (uint64_t tag = 1000; tag < 1000 + 2 * Agreement::kTags; tag++) {
+    begin(agreement, tag, wordOf(1));
+  }
+  Conflict conflict;
+  agreement.begin(kTag, wordOf(1), &conflict);
+  EXPECT_TRUE(conflict.has_value());
+}
+
+// Ranks whose threads take the tags in different orders agree all the same.
+TEST(AgreementTest, RanksInDifferentOrdersAgree) {
+  std::mt19937 random(1);
+  std::vector<std::unique_ptr<Agreement>> ranks;
+  for (int rank = 0; rank < 3; rank++) {
+    ranks.push_back(std::make_unique<Agreement>(rank));
+  }
+  std::vector<uint64_t> tags;
+  for (uint64_t i = 0; i < 20000; i++) {
+    tags.push_back(i % 3 == 0 ? random() % 2000 : 5000 + i);
+  }
+  std::vector<std::vector<uint64_t>> orders(3, tags);
+  for (auto& order : orders) {
+    for (size_t i = 0; i + 5 < order.size(); i++) {
+      std::swap(order[i], order[i + random() % 5]);
+    }
+  }
+  // `said[rank][i]` is told to the others a little later.
+  for (size_t i = 0; i < tags.size(); i++) {
+    for (size_t rank = 0; rank < 3; rank++) {
+      const uint64_t tag = orders[rank][i];
+      const uint64_t said =
+          begin(*ranks[rank], tag, wordOf(static_cast<uint8_t>(1 + tag % 13)));
+      for (size_t other = 0; other < 3; other++) {
+        if (other != rank) {
+          ASSERT_FALSE(ranks[other]
+                           ->heard(static_cast<int>(rank), tag, said, false)
+                           .has_value())
+              << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(TagCountsTest, HoldsWhatAMapWouldHold) {
+  TagCounts counts;
+  std::map<uint64_t, uint64_t> expected;
+  std::mt19937 random(1);
+  for (int i = 0; i < 100000; i++) {
+    const uint64_t tag = random() % 300;
+    const uint64_t found = expected.contains(tag) ? expected[tag] : 0;
+    ASSERT_EQ(found, counts.take(tag).value());
+    expected.erase(tag);
+    if (random() % 4 != 0) {
+      expected[tag] = 1 + random() % 2;
+      counts.put(tag, expected[tag]);
+    }
+  }
+}
+
+TEST(TagCountsTest, TagsThatAreUsedOnceAndInTurnAreOneEntry) {
+  TagCounts counts;
+  for (uint64_t tag = 0; tag < 1000000; tag++) {
+    counts.put(tag ^ 1, 1);  // not quite in turn
+  }
+  EXPECT_EQ(1u, counts.entries());
+  EXPECT_EQ(1u, counts.take(500000).value());
+  EXPECT_EQ(2u, counts.entries());
+}
+
+TEST(TagCountsTest, WhatDoesNotFitIsForgottenAndSaidToBe) {
+  TagCounts counts(2);
+  counts.put(1, 1);
+  counts.put(3, 1);
+  EXPECT_EQ(0u, counts.take(100).value());
+  counts.put(5, 1);
+  EXPECT_FALSE(counts.take(5).has_value());
+  EXPECT_FALSE(counts.take(100).has_value());
+  EXPECT_EQ(1u, counts.take(3).value());
+}
+
+}  // namespace
+}  // namespace transport::base
+GLOO_NAMESPACE_END

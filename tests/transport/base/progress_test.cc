@@ -1,0 +1,267 @@
+#include "transport/base/progress.h"
+
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/support/process_group.h"
+#include "tests/support/usage.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+Deadline soon() { return Deadline::after(milliseconds(20)); }
+// Only reached when something is broken.
+Deadline never() { return Deadline::after(seconds(10)); }
+
+template <typename Condition>
+bool eventually(const Condition& condition) {
+  const Deadline limit = never();
+  while (!condition()) {
+    if (limit.expired()) {
+      return false;
+    }
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+// Counts what is given to it from any thread; take() happens in poll.
+class FakePoller : public Poller {
+ public:
+  explicit FakePoller(bool alwaysReadable = false)
+      : level_(alwaysReadable), fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+
+  // From any thread, without the lock: as a peer would.
+  void arrive() {
+    arrived_.fetch_add(1);
+    if (level_ || armed_.exchange(false)) {
+      const uint64_t one = 1;
+      ASSERT_EQ(write(fd_.get(), &one, sizeof(one)), ssize_t{sizeof(one)});
+    }
+  }
+
+  bool poll() override {
+    polls++;
+    EXPECT_FALSE(inPoll_.exchange(true)) << "two drivers at once";
+    uint64_t count = 0;
+    [[maybe_unused]] const auto rv = read(fd_.get(), &count, sizeof(count));
+    const int n = arrived_.exchange(0);
+    taken += n;
+    inPoll_ = false;
+    return n > 0;
+  }
+  int wakeFd() const override { return fd_.get(); }
+  bool arm() override {
+    arms++;
+    armed_ = true;
+    return arrived_ > 0;
+  }
+  milliseconds nextTimer() const override { return timer; }
+
+  std::atomic<int> polls{0};
+  std::atomic<int> arms{0};
+  std::atomic<int> taken{0};
+  milliseconds timer = milliseconds::max();
+
+ private:
+  const bool level_;
+  UniqueFd fd_;
+  std::atomic<int> arrived_{0};
+  std::atomic<bool> armed_{false};
+  std::atomic<bool> inPoll_{false};
+};
+
+class ProgressTest : public ::testing::TestWithParam<bool> {
+ protected:
+  ProgressTest() : poller_(GetParam()) {
+    const auto lock = domain_.lock();
+    domain_.add(poller_);
+  }
+  ~ProgressTest() override {
+    const auto lock = domain_.lock();
+    domain_.remove(poller_);
+  }
+
+  bool waitFor(int taken, Deadline deadline) {
+    auto lock = domain_.lock();
+    return domain_.wait(
+        lock, [&] { return poller_.taken >= taken; }, deadline);
+  }
+
+  // The background thread does it, soon.
+  bool isTaken(int taken) {
+    return eventually([&] { return poller_.taken >= taken; });
+  }
+
+  ProgressDomain domain_;
+  FakePoller poller_;
+};
+
+TEST_P(ProgressTest, WaitReturnsAtOnceWhenReady) {
+  auto lock = domain_.lock();
+  EXPECT_TRUE(domain_.wait(
+      lock, [] { return true; }, Deadline()));
+  EXPECT_TRUE(lock.owns_lock());
+}
+
+TEST_P(ProgressTest, WaitGivesUpAtTheDeadline) {
+  const auto start = Deadline::Clock::now();
+  EXPECT_FALSE(waitFor(1, soon()));
+  EXPECT_GE(Deadline::Clock::now() - start, milliseconds(20));
+}
+
+TEST_P(ProgressTest, ExpiredDeadlineStillPollsOnce) {
+  poller_.arrive();
+  EXPECT_TRUE(waitFor(1, Deadline(Deadline::Clock::now())));
+}
+
+TEST_P(ProgressTest, ArrivalWakesABlockedDriver) {
+  for (int i = 1; i <= 50; i++) {
+    std::thread peer([&] {
+      // until the driver sleeps in the kernel
+      EXPECT_TRUE(eventually([&] {
+        const auto lock = domain_.lock();
+        return domain_.counters().blockingWaits >= uint64_t(i);
+      }));
+      poller_.arrive();
+    });
+    const bool woken = waitFor(i, never());
+    peer.join();
+    ASSERT_TRUE(woken) << i;
+  }
+}
+
+TEST_P(ProgressTest, BackgroundThreadTakesWhatNobodyWaitsFor) {
+  for (int i = 1; i <= 200; i++) {
+    poller_.arrive();
+    ASSERT_TRUE(isTaken(i)) << i;
+  }
+}
+
+// A waiter drives while the background thread sleeps armed; what arrives after
+// that waiter has left must still be seen.
+TEST_P(ProgressTest, BackgroundThreadTakesOverFromADriver) {
+  for (int i = 1; i <= 50; i++) {
+    std::thread peer([&] { poller_.arrive(); });
+    const bool woken = waitFor(2 * i - 1, never());
+    peer.join();
+    ASSERT_TRUE(woken) << i;
+    poller_.arrive();
+    ASSERT_TRUE(isTaken(2 * i)) << i;
+  }
+}
+
+TEST_P(ProgressTest, ChangedEndsTheWaitOfADriver) {
+  for (int i = 0; i < 300; i++) {
+    bool flag = false;
+    std::thread other([&] {
+      const auto lock = domain_.lock();
+      flag = true;
+      domain_.changed();
+    });
+    auto lock = domain_.lock();
+    const bool ended = domain_.wait(
+        lock, [&] { return flag; }, never());
+    lock.unlock();
+    other.join();
+    ASSERT_TRUE(ended) << i;
+  }
+}
+
+TEST_P(ProgressTest, EveryWaiterReturnsWhateverTheOrder) {
+  constexpr int kThreads = 6;
+  constexpr int kRounds = 100;
+  std::atomic<int> next{1};
+  std::atomic<int> returned{0};
+  std::vector<std::thread> waiters;
+  for (int t = 0; t < kThreads; t++) {
+    waiters.emplace_back([&] {
+      for (int i = 0; i < kRounds; i++) {
+        EXPECT_TRUE(waitFor(next.fetch_add(1), never()));
+        returned++;
+      }
+    });
+  }
+  for (int i = 0; i < kThreads * kRounds; i++) {
+    poller_.arrive();
+    EXPECT_TRUE(eventually([&] { return returned >= i - kThreads; })) << i;
+  }
+  for (std::thread& waiter : waiters) {
+    waiter.join();
+  }
+  EXPECT_EQ(returned, kThreads * kRounds);
+}
+
+TEST_P(ProgressTest, ASleeperWhoseDeadlinePassesReturns) {
+  bool over = false;
+  std::thread driver([&] {
+    auto lock = domain_.lock();
+    EXPECT_TRUE(domain_.wait(
+        lock, [&] { return over; }, never()));
+  });
+  EXPECT_FALSE(waitFor(1, soon()));
+  EXPECT_FALSE(waitFor(1, soon()));
+  {
+    const auto lock = domain_.lock();
+    over = true;
+    domain_.changed();
+  }
+  driver.join();
+}
+
+TEST_P(ProgressTest, TimersOfPollersAreKept) {
+  {
+    const auto lock = domain_.lock();
+    poller_.timer = milliseconds(5);
+    domain_.changed();
+  }
+  const int before = poller_.polls;
+  EXPECT_TRUE(eventually([&] { return poller_.polls >= before + 20; }));
+}
+
+TEST_P(ProgressTest, SpinningDoesNotArm) {
+  domain_.setBusyPoll(true);
+  EXPECT_FALSE(waitFor(1, soon()));  // the background thread lies down
+  const int before = poller_.arms;
+  EXPECT_FALSE(waitFor(1, soon()));
+  EXPECT_LE(poller_.arms - before, 1);
+  const auto lock = domain_.lock();
+  EXPECT_EQ(domain_.counters().blockingWaits, 0u);
+}
+
+TEST_P(ProgressTest, ALongWaitSleeps) {
+  const auto before = test::cpuTime();
+  EXPECT_FALSE(waitFor(1, Deadline::after(milliseconds(300))));
+  EXPECT_LT(test::cpuTime() - before, milliseconds(100) * test::slowness());
+}
+
+TEST_P(ProgressTest, AnIdleDomainUsesNoCpu) {
+  EXPECT_FALSE(waitFor(1, soon()));
+  // Settles: no thread drives, the background thread sleeps in the kernel.
+  int polls = -1;
+  while (polls != poller_.polls) {
+    polls = poller_.polls;
+    ::usleep(20000);
+  }
+  const auto before = test::cpuTime();
+  ::usleep(300000);
+  EXPECT_LT(test::cpuTime() - before, milliseconds(3));
+  EXPECT_EQ(poller_.polls, polls);
+}
+
+INSTANTIATE_TEST_SUITE_P(, ProgressTest, ::testing::Bool(),
+                         [](const auto& info) {
+                           return info.param ? "level" : "once";
+                         });
+
+}  // namespace
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,305 @@
+// Operations that do not complete: aborted, timed out, too long, or left alone
+// by a peer that closes.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "tests/support/process_group.h"
+#include "tests/transport/contract/contract.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+using std::chrono::milliseconds;
+
+class EndingTest : public ContractTest {};
+
+// The text of the exception that `call` throws; "" if it throws none.
+template <typename Error, typename Call>
+std::string textOf(const Call& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return std::string();
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_P(EndingTest, AbortEndsAWaitAndTheContextLivesOn) {
+  run(2, [](const ContextPtr& context) {
+    const int peer = 1 - context->rank;
+    for (const size_t size : {size_t{100}, size_t{1} << 20}) {
+      Message in(context, size);
+      in.buffer->recv(peer, 1);
+      std::thread other([&] { in.buffer->abortWaitRecv(); });
+      EXPECT_FALSE(in.buffer->waitRecv());
+      other.join();
+      meet(context);
+      // The aborted receive takes no message any more.
+      Message out(context, pattern(context->rank, size));
+      Message again(context, size);
+      again.buffer->recv(peer, 1);
+      out.buffer->send(peer, 1);
+      EXPECT_TRUE(again.buffer->waitRecv());
+      EXPECT_TRUE(out.buffer->waitSend());
+      EXPECT_TRUE(again.holds(peer));
+      meet(context);
+    }
+  });
+}
+
+TEST_P(EndingTest, AbortOfASendThatNobodyReceives) {
+  run(2, [](const ContextPtr& context) {
+    const int peer = 1 - context->rank;
+    constexpr size_t kSize = 4 << 20;  // has to wait for its receive
+    {
+      Message out(context, std::vector<char>(kSize, 'x'));
+      out.buffer->send(peer, 1);
+      std::thread other([&] { out.buffer->abortWaitSend(); });
+      EXPECT_FALSE(out.buffer->waitSend());
+      other.join();
+    }
+    meet(context);
+    Message out(context, pattern(context->rank, kSize));
+    Message in(context, kSize);
+    out.buffer->send(peer, 1);
+    in.buffer->recv(peer, 1);
+    EXPECT_TRUE(in.buffer->waitRecv());
+    EXPECT_TRUE(out.buffer->waitSend());
+    EXPECT_TRUE(in.holds(peer));
+    meet(context);
+  });
+}
+
+TEST_P(EndingTest, AbortBeforeTheWait) {
+  run(2, [](const ContextPtr& context) {
+    auto buffer = context->createUnboundBuffer(nullptr, 0);
+    buffer->abortWaitRecv();
+    EXPECT_FALSE(buffer->waitRecv());
+    buffer->abortWaitSend();
+    EXPECT_FALSE(buffer->waitSend());
+    meet(context);
+  });
+}
+
+TEST_P(EndingTest, AbortOfAReceiveFromAny) {
+  run(3, [](const ContextPtr& context) {
+    if (context->rank == 0) {
+      Message in(context, size_t{1} << 20);
+      in.buffer->recv(std::vector<int>{1, 2}, 1);
+      in.buffer->abortWaitRecv();
+      EXPECT_FALSE(in.buffer->waitRecv());
+    }
+    meet(context);
+    Message message(context, context->rank == 0
+                                 ? std::vector<char>(1 << 20)
+                                 : pattern(context->rank, 1 << 20));
+    for (int i = 1; i < 3; i++) {
+      if (context->rank == 0) {
+        message.buffer->recv(std::vector<int>{1, 2}, 1);
+        int rank = -1;
+        EXPECT_TRUE(message.buffer->waitRecv(&rank));
+        EXPECT_TRUE(message.holds(rank));
+      } else if (context->rank == i) {
+        message.buffer->send(0, 1);
+        EXPECT_TRUE(message.buffer->waitSend());
+      }
+    }
+    meet(context);
+  });
+}
+
+// An aborted or timed out receive, and a destroyed buffer: nobody writes to
+// that memory any more, although the message comes.
+TEST_P(EndingTest, MemoryIsNotTouchedAfterAnAbort) {
+  run(2, [](const ContextPtr& context) {
+    constexpr size_t kSize = 2 << 20;
+    if (context->rank == 0) {
+      std::vector<char> bytes(kSize, 'c');
+      for (int i = 0; i < 5; i++) {
+        auto buffer = context->createUnboundBuffer(bytes.data(), kSize);
+        buffer->recv(1, 1);
+        if (i % 2 == 0) {
+          buffer->abortWaitRecv();
+        }
+        buffer.reset();
+      }
+      signal(context, 1);
+      Message in(context, kSize);
+      in.buffer->recv(1, 1);
+      EXPECT_TRUE(in.buffer->waitRecv());
+      EXPECT_TRUE(in.holds(8));
+      EXPECT_EQ(std::count(bytes.begin(), bytes.end(), 'c'),
+                static_cast<long>(kSize));
+      meet(context);
+    } else {
+      awaitSignal(context, 0);
+      Message out(context, pattern(8, kSize));
+      out.buffer->send(0, 1);
+      EXPECT_TRUE(out.buffer->waitSend());
+      meet(context);
+    }
+  });
+}
+
+TEST_P(EndingTest, ATimeoutNamesTheRank) {
+  run(3, [](const ContextPtr& context) {
+    if (context->rank != 0) {
+      EXPECT_THROW(awaitSignal(context, 0), IoException);  // it fails
+      return;
+    }
+    Message in(context, 100);
+    in.buffer->recv(2, 1);
+    const auto start = now();
+    const std::string text = textOf<TimeoutException>(
+        [&] { in.buffer->waitRecv(milliseconds(200)); });
+    EXPECT_GE(now() - start, milliseconds(200));
+    EXPECT_LT(now() - start, milliseconds(1200) * slowness());
+    EXPECT_TRUE(contains(text, "Timed out")) << text;
+    EXPECT_TRUE(contains(text, "rank 2")) << text;
+    EXPECT_TRUE(contains(text, "rank 0")) << text;
+    // The context is closed, and says why.
+    const std::string later =
+        textOf<IoException>([&] { in.buffer->send(1, 1); });
+    EXPECT_TRUE(contains(later, "Timed out")) << later;
+  });
+}
+
+TEST_P(EndingTest, TheContextsTimeoutIsUsed) {
+  run(2, [](const ContextPtr& context) {
+    if (context->rank == 1) {
+      EXPECT_THROW(awaitSignal(context, 0), IoException);
+      return;
+    }
+    context->setTimeout(milliseconds(150));
+    EXPECT_EQ(context->getTimeout(), milliseconds(150));
+    Message in(context, 100);
+    in.buffer->recv(1, 1);
+    const auto start = now();
+    EXPECT_THROW(in.buffer->waitRecv(), TimeoutException);
+    EXPECT_LT(now() - start, milliseconds(1150) * slowness());
+  });
+}
+
+TEST_P(EndingTest, ADeadlineInThePastStillTakesWhatIsThere) {
+  run(2, [](const ContextPtr& context) {
+    meet(context);  // both have credits: the message need not wait
+    if (context->rank == 1) {
+      Message out(context, pattern(1, 10));
+      out.buffer->send(0, 1);
+      signal(context, 0);
+      EXPECT_TRUE(out.buffer->waitSend());
+    } else {
+      awaitSignal(context, 1);
+      Message in(context, 10);
+      in.buffer->recv(1, 1);
+      EXPECT_TRUE(in.buffer->waitRecv(std::chrono::steady_clock::now() -
+                                      milliseconds(1)));
+    }
+    meet(context);
+  });
+}
+
+// An error on both sides, and not a byte past the end.
+TEST_P(EndingTest, ASendLongerThanItsReceive) {
+  for (const bool recvFirst : {true, false}) {
+    for (const size_t size : {size_t{101}, size_t{3} << 20}) {
+      run(2, [=](const ContextPtr& context) {
+        constexpr size_t kRoom = 100;
+        const auto sends = [&] {
+          Message out(context, std::vector<char>(size, 'x'));
+          out.buffer->send(1, 1);
+          out.buffer->waitSend();
+          // An eager send is complete before the peer compares.
+          auto last = context->createUnboundBuffer(nullptr, 0);
+          last->recv(1, kSignalSlot + 7);
+          last->waitRecv();
+        };
+        if (context->rank == 0) {
+          if (recvFirst) {
+            awaitSignal(context, 1);
+          }
+          const std::string text = textOf<IoException>(sends);
+          EXPECT_TRUE(contains(text, std::to_string(size))) << text;
+          EXPECT_TRUE(contains(text, "100")) << text;
+          EXPECT_TRUE(contains(text, "rank 1")) << text;
+        } else {
+          std::vector<char> bytes(size + 4096, 'c');
+          auto buffer = context->createUnboundBuffer(bytes.data(), kRoom);
+          const std::string text = textOf<MismatchException>([&] {
+            buffer->recv(0, 1);
+            if (recvFirst) {
+              signal(context, 0);
+            }
+            buffer->waitRecv();
+          });
+          EXPECT_TRUE(contains(text, std::to_string(size))) << text;
+          EXPECT_TRUE(contains(text, "100")) << text;
+          buffer.reset();
+          EXPECT_EQ(std::count(bytes.begin(), bytes.end(), 'c'),
+                    static_cast<long>(bytes.size()));
+        }
+      });
+    }
+  }
+}
+
+TEST_P(EndingTest, WhatWasSentBeforeCloseIsDelivered) {
+  run(2, [](const ContextPtr& context) {
+    constexpr size_t kSize = 1000;
+    if (context->rank == 0) {
+      for (int i = 0; i < 20; i++) {
+        Message out(context, pattern(i, kSize));
+        out.buffer->send(1, i);
+        EXPECT_TRUE(out.buffer->waitSend());
+      }
+      context->getPair(1)->close();
+      context->getPair(1)->close();  // idempotent
+      return;
+    }
+    for (int i = 0; i < 20; i++) {
+      Message in(context, kSize);
+      in.buffer->recv(0, i);
+      EXPECT_TRUE(in.buffer->waitRecv());
+      EXPECT_TRUE(in.holds(i));
+    }
+    const std::string text = textOf<IoException>([&] {
+      Message in(context, kSize);
+      in.buffer->recv(0, 99);
+      in.buffer->waitRecv();
+    });
+    EXPECT_TRUE(contains(text, "rank 0")) << text;
+    EXPECT_TRUE(contains(text, "left")) << text;
+  });
+}
+
+// A rank that has nothing more to do may go while others work.
+TEST_P(EndingTest, ARankLeavesWhileOthersGoOn) {
+  run(3, [](const ContextPtr& context) {
+    meet(context);
+    if (context->rank == 0) {
+      return;
+    }
+    const int peer = 3 - context->rank;
+    for (int i = 0; i < 100; i++) {
+      Message out(context, pattern(i, 10000));
+      Message in(context, 10000);
+      in.buffer->recv(peer, i);
+      out.buffer->send(peer, i);
+      EXPECT_TRUE(in.buffer->waitRecv());
+      EXPECT_TRUE(out.buffer->waitSend());
+      EXPECT_TRUE(in.holds(i));
+    }
+  });
+}
+
+GLOO_CONTRACT_SUITE(EndingTest);
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

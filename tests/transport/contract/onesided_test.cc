@@ -1,0 +1,239 @@
+// put and get with a RemoteKey.
+#include <algorithm>
+
+#include "tests/transport/contract/contract.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+class OneSidedTest : public ContractTest {};
+
+constexpr uint64_t kKeySlot = 77;
+
+// A key on its way: 255 bytes, the first says how many of the others count.
+class KeyMessage : public Message {
+ public:
+  explicit KeyMessage(const ContextPtr& context)
+      : Message(context, size_t{255}), context_(context) {}
+
+  void send(int peer, const transport::UnboundBuffer& exported) {
+    const std::string text = exported.getRemoteKey()->serialize();
+    ASSERT_LT(text.size(), bytes.size());
+    bytes[0] = static_cast<char>(text.size());
+    std::copy(text.begin(), text.end(), bytes.begin() + 1);
+    buffer->send(peer, kKeySlot);
+  }
+
+  std::unique_ptr<transport::RemoteKey> recv(int peer) {
+    buffer->recv(peer, kKeySlot);
+    EXPECT_TRUE(buffer->waitRecv());
+    return context_->deserializeRemoteKey(
+        std::string(bytes.data() + 1, static_cast<uint8_t>(bytes[0])));
+  }
+
+ private:
+  const ContextPtr context_;
+};
+
+void sendKey(const ContextPtr& context, int peer,
+             const transport::UnboundBuffer& exported) {
+  KeyMessage message(context);
+  message.send(peer, exported);
+  EXPECT_TRUE(message.buffer->waitSend());
+}
+
+std::unique_ptr<transport::RemoteKey> recvKey(const ContextPtr& context,
+                                              int peer) {
+  return KeyMessage(context).recv(peer);
+}
+
+// Both ranks at once.
+std::unique_ptr<transport::RemoteKey> exchangeKeys(
+    const ContextPtr& context, int peer,
+    const transport::UnboundBuffer& exported) {
+  KeyMessage out(context);
+  out.send(peer, exported);
+  auto key = recvKey(context, peer);
+  EXPECT_TRUE(out.buffer->waitSend());
+  return key;
+}
+
+TEST_P(OneSidedTest, PutWritesWhatWasMeant) {
+  for (const size_t size :
+       {size_t{0}, size_t{1}, size_t{100}, size_t{65537}, size_t{3} << 20}) {
+    run(2, [size](const ContextPtr& context) {
+      if (context->rank == 0) {
+        Message target(context, std::vector<char>(size + 100, 'c'));
+        sendKey(context, 1, *target.buffer);
+        awaitSignal(context, 1);  // no progress by this rank meanwhile
+        EXPECT_EQ(mismatch(3, target.bytes.data() + 50, size), size);
+        EXPECT_EQ(
+            std::count(target.bytes.begin(), target.bytes.begin() + 50, 'c'),
+            50);
+        EXPECT_EQ(std::count(target.bytes.end() - 50, target.bytes.end(), 'c'),
+                  50);
+      } else {
+        const auto key = recvKey(context, 0);
+        EXPECT_EQ(key->rank, 0);
+        EXPECT_EQ(key->size, size + 100);
+        Message source(context, pattern(3, size));
+        source.buffer->put(*key, 1, 0, 50, size);
+        EXPECT_TRUE(source.buffer->waitSend());
+        signal(context, 0);
+      }
+    });
+  }
+}
+
+TEST_P(OneSidedTest, GetReadsWhatIsThere) {
+  for (const size_t size :
+       {size_t{0}, size_t{1}, size_t{100}, size_t{65537}, size_t{3} << 20}) {
+    run(2, [size](const ContextPtr& context) {
+      if (context->rank == 0) {
+        Message target(context, pattern(4, size + 10));
+        sendKey(context, 1, *target.buffer);
+        awaitSignal(context, 1);
+      } else {
+        const auto key = recvKey(context, 0);
+        Message all(context, size + 10);
+        all.buffer->get(*key, 1, 0, 0, size + 10);
+        EXPECT_TRUE(all.buffer->waitRecv());
+        EXPECT_TRUE(all.holds(4));
+        Message part(context, std::vector<char>(size + 20, 'c'));
+        part.buffer->get(*key, 2, 7, 10, size);
+        EXPECT_TRUE(part.buffer->waitRecv());
+        EXPECT_TRUE(std::equal(part.bytes.begin() + 7, part.bytes.end() - 13,
+                               all.bytes.begin() + 10));
+        EXPECT_EQ(part.bytes[6], 'c');
+        EXPECT_EQ(part.bytes[size + 7], 'c');
+        signal(context, 0);
+      }
+    });
+  }
+}
+
+TEST_P(OneSidedTest, TheTargetNeedNotWait) {
+  run(2, [](const ContextPtr& context) {
+    Message target(context, pattern(context->rank, 4096));
+    const int peer = 1 - context->rank;
+    const auto key = exchangeKeys(context, peer, *target.buffer);
+    for (int i = 0; i < 100; i++) {
+      Message in(context, 4096);
+      in.buffer->get(*key, i, 0, 0, 4096);
+      EXPECT_TRUE(in.buffer->waitRecv());
+      EXPECT_TRUE(in.holds(peer));
+    }
+    meet(context);
+  });
+}
+
+TEST_P(OneSidedTest, ManyInFlight) {
+  run(3, [](const ContextPtr& context) {
+    constexpr size_t kSize = 1000;
+    if (context->rank == 0) {
+      Message target(context, 200 * kSize);
+      sendKey(context, 1, *target.buffer);
+      sendKey(context, 2, *target.buffer);
+      meet(context);
+      EXPECT_EQ(mismatch(1, target.bytes.data(), 100 * kSize), 100 * kSize);
+      EXPECT_EQ(mismatch(2, target.bytes.data() + 100 * kSize, 100 * kSize),
+                100 * kSize);
+      meet(context);
+      return;
+    }
+    const auto key = recvKey(context, 0);
+    const size_t base = (context->rank - 1) * 100 * kSize;
+    Message source(context, pattern(context->rank, 100 * kSize));
+    for (size_t i = 0; i < 100; i++) {
+      source.buffer->put(*key, i, i * kSize, base + i * kSize, kSize);
+    }
+    for (size_t i = 0; i < 100; i++) {
+      EXPECT_TRUE(source.buffer->waitSend());
+    }
+    meet(context);
+    meet(context);
+  });
+}
+
+TEST_P(OneSidedTest, RangesOutsideAreRefused) {
+  run(2, [](const ContextPtr& context) {
+    const int peer = 1 - context->rank;
+    Message target(context, std::vector<char>(100, 'c'));
+    const auto key = exchangeKeys(context, peer, *target.buffer);
+    Message own(context, 200);
+    EXPECT_THROW(own.buffer->put(*key, 1, 0, 0, 101), EnforceNotMet);
+    EXPECT_THROW(own.buffer->put(*key, 1, 0, 101, 0), EnforceNotMet);
+    EXPECT_THROW(own.buffer->put(*key, 1, 0, 1, ~size_t{0}), EnforceNotMet);
+    EXPECT_THROW(own.buffer->put(*key, 1, 150, 0, 51), EnforceNotMet);
+    EXPECT_THROW(own.buffer->get(*key, 1, 0, 60, 41), EnforceNotMet);
+    EXPECT_THROW(own.buffer->get(*key, 1, ~size_t{0}, 0, 1), EnforceNotMet);
+    meet(context);
+    EXPECT_EQ(std::count(target.bytes.begin(), target.bytes.end(), 'c'), 100);
+  });
+}
+
+TEST_P(OneSidedTest, KeysThatAreNoKeysAreRefused) {
+  run(2, [](const ContextPtr& context) {
+    Message target(context, 100);
+    const std::string good = target.buffer->getRemoteKey()->serialize();
+    EXPECT_EQ(context->deserializeRemoteKey(good)->serialize(), good);
+    EXPECT_EQ(context->deserializeRemoteKey(good)->size, 100u);
+    for (size_t n = 0; n < good.size(); n++) {
+      EXPECT_THROW(context->deserializeRemoteKey(good.substr(0, n)),
+                   InvalidOperationException)
+          << n;
+    }
+    EXPECT_THROW(context->deserializeRemoteKey(good + "x"),
+                 InvalidOperationException);
+    EXPECT_THROW(context->deserializeRemoteKey(std::string(good.size(), 'x')),
+                 InvalidOperationException);
+    meet(context);
+  });
+}
+
+// A key outlives its buffer: the operation fails, the memory is not touched.
+TEST_P(OneSidedTest, TheTargetsBufferIsGone) {
+  for (const bool isPut : {true, false}) {
+    run(2, [isPut](const ContextPtr& context) {
+      if (context->rank == 0) {
+        std::vector<char> bytes(1000, 'c');
+        auto target = context->createUnboundBuffer(bytes.data(), bytes.size());
+        sendKey(context, 1, *target);
+        target.reset();
+        // Told by a message, or by the end of the peer, which may come before
+        // the signal's send is known to be complete.
+        try {
+          signal(context, 1);
+          auto buffer = context->createUnboundBuffer(nullptr, 0);
+          buffer->recv(1, kSignalSlot);
+          buffer->waitRecv();
+        } catch (const IoException&) {
+        }
+        EXPECT_EQ(std::count(bytes.begin(), bytes.end(), 'c'), 1000);
+      } else {
+        const auto key = recvKey(context, 0);
+        awaitSignal(context, 0);
+        Message own(context, std::vector<char>(1000, 'x'));
+        EXPECT_THROW(
+            {
+              if (isPut) {
+                own.buffer->put(*key, 1, 0, 0, 1000);
+                own.buffer->waitSend();
+              } else {
+                own.buffer->get(*key, 1, 0, 0, 1000);
+                own.buffer->waitRecv();
+              }
+            },
+            Exception);
+        EXPECT_EQ(std::count(own.bytes.begin(), own.bytes.end(), 'x'), 1000);
+      }
+    });
+  }
+}
+
+GLOO_CONTRACT_SUITE(OneSidedTest);
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

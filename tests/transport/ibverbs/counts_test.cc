@@ -1,0 +1,196 @@
+// How much work a message is: counts, which no noise changes.
+#include <gmock/gmock.h>
+
+#include <array>
+#include <barrier>
+#include <functional>
+
+#include "gloo/internal/channel.h"
+#include "gloo/internal/statistics.h"
+#include "tests/transport/contract/contract.h"
+#include "tests/transport/ibverbs/fake_devices.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+using internal::Statistics;
+using testing::Le;
+
+constexpr size_t kLarge = 1 << 20;  // goes straight into advertised memory
+constexpr uint64_t kSlot = 7;
+
+class VerbsCountsTest : public testing::Test {
+ protected:
+  // One of two ranks. Both are threads, so that they can be in step without a
+  // message.
+  struct Rank {
+    std::shared_ptr<transport::Device> device;
+    ContextPtr context;
+    std::barrier<>& meeting;
+
+    int number() const { return context->rank; }
+    int peer() const { return 1 - context->rank; }
+    // Both ranks are here, and have taken what the other one has sent.
+    void meet() {
+      meeting.arrive_and_wait();
+      for (int i = 0; i < 4; i++) {
+        internal::Channel::of(*context).poll();
+      }
+      meeting.arrive_and_wait();
+    }
+    Statistics now() const { return internal::statisticsOf(*device); }
+  };
+
+  void TearDown() override { EXPECT_EQ(mistakesOfFakeVerbs(), ""); }
+
+  static void run(const std::function<void(Rank&)>& body) {
+    const DeviceMaker maker = fakeVerbsDevices(plainDevices());
+    std::barrier meeting(2);
+    spawnSeats(Mode::kThreads, 2, [&](Seat& seat) {
+      auto device = maker();
+      auto context = device->createContext(seat.rank, seat.size);
+      context->setTimeout(contextTimeout());
+      context->createAndConnectAllPairs(seat.store);
+      Rank rank{std::move(device), context, meeting};
+      rank.meet();
+      body(rank);
+      rank.meet();
+    });
+  }
+};
+
+TEST_F(VerbsCountsTest, SmallSendsInARowAskForFewCompletions) {
+  run([](Rank& rank) {
+    constexpr uint64_t kSends = 48;
+    Message message(rank.context, 8);
+    const Statistics before = rank.now();
+    for (uint64_t i = 0; i < kSends; i++) {
+      if (rank.number() == 0) {
+        message.buffer->send(1, kSlot);
+        EXPECT_TRUE(message.buffer->waitSend());
+      } else {
+        message.buffer->recv(0, kSlot);
+      }
+    }
+    rank.meet();
+    const Statistics after = rank.now();
+    if (rank.number() == 0) {
+      EXPECT_EQ(after.posts - before.posts, kSends);
+      EXPECT_EQ(after.framesSent - before.framesSent, kSends);
+      EXPECT_THAT(after.signalled - before.signalled, Le(kSends / 8 + 2));
+    }
+    for (uint64_t i = 0; i < kSends && rank.number() == 1; i++) {
+      EXPECT_TRUE(message.buffer->waitRecv());
+    }
+  });
+}
+
+TEST_F(VerbsCountsTest, AReceiveThatCameFirstCostsOneAdvertAndOneWrite) {
+  run([](Rank& rank) {
+    Message message(rank.context, kLarge);
+    for (int round = 0; round < 3; round++) {
+      const Statistics before = rank.now();
+      if (rank.number() == 1) {
+        message.buffer->recv(0, kSlot);
+      }
+      rank.meet();
+      if (rank.number() == 0) {
+        message.buffer->send(1, kSlot);
+        EXPECT_TRUE(message.buffer->waitSend());
+      } else {
+        EXPECT_TRUE(message.buffer->waitRecv());
+      }
+      rank.meet();
+      const Statistics after = rank.now();
+      const bool sends = rank.number() == 0;
+      EXPECT_EQ(after.posts - before.posts, 1u);  // the write; the advert
+      EXPECT_EQ(after.doorbells - before.doorbells, 1u);
+      EXPECT_EQ(after.advertsSent - before.advertsSent, sends ? 0u : 1u);
+      EXPECT_EQ(after.announcesSent, before.announcesSent);
+      EXPECT_EQ(after.registrations - before.registrations, round == 0 ? 1 : 0);
+    }
+  });
+}
+
+TEST_F(VerbsCountsTest, ASendThatCameFirstCostsOneAnnouncementMore) {
+  run([](Rank& rank) {
+    Message message(rank.context, kLarge);
+    const Statistics before = rank.now();
+    if (rank.number() == 0) {
+      message.buffer->send(1, kSlot);
+    }
+    rank.meet();
+    if (rank.number() == 0) {
+      EXPECT_TRUE(message.buffer->waitSend());
+    } else {
+      message.buffer->recv(0, kSlot);
+      EXPECT_TRUE(message.buffer->waitRecv());
+    }
+    rank.meet();
+    const Statistics after = rank.now();
+    const bool sends = rank.number() == 0;
+    EXPECT_EQ(after.posts - before.posts, sends ? 2u : 1u);
+    EXPECT_EQ(after.announcesSent - before.announcesSent, sends ? 1u : 0u);
+    EXPECT_EQ(after.advertsSent - before.advertsSent, sends ? 0u : 1u);
+  });
+}
+
+TEST_F(VerbsCountsTest, ABoundSendIsOneWriteAndNothingElse) {
+  run([](Rank& rank) {
+    auto& pair = *rank.context->getPair(rank.peer());
+    for (const size_t bytes : {size_t{8}, kLarge}) {
+      std::vector<char> memory(bytes);
+      auto send =
+          pair.createSendBuffer(static_cast<int>(bytes), memory.data(), bytes);
+      std::vector<char> place(bytes);
+      auto recv =
+          pair.createRecvBuffer(static_cast<int>(bytes), place.data(), bytes);
+      rank.meet();
+      for (int round = 0; round < 3; round++) {
+        const Statistics before = rank.now();
+        if (rank.number() == 0) {
+          send->send();
+          send->waitSend();
+        } else {
+          recv->waitRecv();
+        }
+        rank.meet();
+        const Statistics after = rank.now();
+        const uint64_t first = round == 0 && rank.number() == 0 ? 1 : 0;
+        EXPECT_EQ(after.posts - before.posts, rank.number() == 0 ? 1u : 0u);
+        EXPECT_EQ(after.registrations - before.registrations, first);
+        EXPECT_EQ(after.advertsSent, before.advertsSent);
+        EXPECT_EQ(after.allocations, before.allocations);
+      }
+    }
+  });
+}
+
+TEST_F(VerbsCountsTest, SteadyStateRegistersAndAllocatesNothing) {
+  run([](Rank& rank) {
+    Message out(rank.context, kLarge);
+    Message in(rank.context, kLarge);
+    Statistics before;
+    for (int round = 0; round < 12; round++) {
+      if (round == 4) {
+        before = rank.now();
+      }
+      for (const size_t bytes : {size_t{8}, size_t{4096}, kLarge}) {
+        in.buffer->recv(rank.peer(), kSlot, 0, bytes);
+        out.buffer->send(rank.peer(), kSlot, 0, bytes);
+        EXPECT_TRUE(out.buffer->waitSend());
+        EXPECT_TRUE(in.buffer->waitRecv());
+        rank.meet();
+      }
+    }
+    const Statistics after = rank.now();
+    EXPECT_EQ(after.registrations, before.registrations);
+    EXPECT_EQ(after.allocations, before.allocations);
+    EXPECT_EQ(after.receiverNotReady, 0u);
+  });
+}
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

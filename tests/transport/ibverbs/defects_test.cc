@@ -1,0 +1,116 @@
+// What another library's verbs transport got wrong and no other test here
+// names.
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gloo/internal/statistics.h"
+#include "tests/transport/contract/contract.h"
+#include "tests/transport/ibverbs/fake_devices.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+class VerbsDefectsTest : public testing::Test {
+ protected:
+  void TearDown() override { EXPECT_EQ(mistakesOfFakeVerbs(), ""); }
+
+  static void run(const FakeDevices& devices, const TransportFunction& body) {
+    spawn(Mode::kThreads, fakeVerbsDevices(devices), 2, body);
+  }
+
+  // A message there and back.
+  static void exchange(const ContextPtr& context, size_t bytes, uint64_t seed) {
+    const int peer = 1 - context->rank;
+    Message out(context, pattern(seed + context->rank, bytes));
+    Message in(context, bytes);
+    in.buffer->recv(peer, seed);
+    out.buffer->send(peer, seed);
+    EXPECT_TRUE(out.buffer->waitSend());
+    EXPECT_TRUE(in.buffer->waitRecv());
+    EXPECT_TRUE(in.holds(seed + peer));
+  }
+};
+
+TEST_F(VerbsDefectsTest, MessagesAboveThePortsLimitAreSplit) {
+  FakeDevices devices = plainDevices();
+  devices.config.ports[0].maxMessageBytes = 32 << 10;
+  run(devices, [](const ContextPtr& context) {
+    constexpr size_t kLimit = 32 << 10;
+    for (const size_t bytes : {kLimit - 1, kLimit, kLimit + 1, 7 * kLimit}) {
+      exchange(context, bytes, bytes);
+    }
+    std::vector<char> memory(5 * kLimit);
+    auto& pair = *context->getPair(1 - context->rank);
+    auto send = pair.createSendBuffer(1, memory.data(), memory.size());
+    std::vector<char> place(memory.size());
+    auto recv = pair.createRecvBuffer(1, place.data(), place.size());
+    memory.back() = 'x';
+    send->send();
+    recv->waitRecv();
+    send->waitSend();
+    EXPECT_EQ(place, memory);
+    meet(context);
+  });
+}
+
+TEST_F(VerbsDefectsTest, FarMoreThanEightBoundSendsAreInFlight) {
+  run(plainDevices(), [](const ContextPtr& context) {
+    constexpr int kSends = 500;
+    auto& pair = *context->getPair(1 - context->rank);
+    std::vector<char> memory(64);
+    auto send = pair.createSendBuffer(1, memory.data(), memory.size());
+    std::vector<char> place(64);
+    auto recv = pair.createRecvBuffer(1, place.data(), place.size());
+    for (int i = 0; i < kSends; i++) {
+      send->send();
+    }
+    for (int i = 0; i < kSends; i++) {
+      send->waitSend();
+      recv->waitRecv();
+    }
+    meet(context);
+  });
+}
+
+TEST_F(VerbsDefectsTest, ABufferThatIsDestroyedRightAfterItsSendHarmsNobody) {
+  run(plainDevices(), [](const ContextPtr& context) {
+    const int peer = 1 - context->rank;
+    for (uint64_t slot = 1; slot <= 20; slot++) {
+      std::vector<char> memory(1 << 20);
+      auto out = context->createUnboundBuffer(memory.data(), memory.size());
+      Message in(context, memory.size());
+      in.buffer->recv(peer, slot);
+      out->send(peer, slot);
+      EXPECT_TRUE(out->waitSend());
+      out.reset();
+      EXPECT_TRUE(in.buffer->waitRecv());
+    }
+    meet(context);
+  });
+}
+
+TEST_F(VerbsDefectsTest, AForkedChildTakesNothingFromItsParent) {
+  run(plainDevices(), [](const ContextPtr& context) {
+    exchange(context, 100, 1);
+    exchange(context, 1 << 20, 2);
+    Message message(context, 1 << 20);
+    const pid_t child = fork();
+    if (child == 0) {
+      message.buffer.reset();
+      const_cast<ContextPtr&>(context).reset();
+      _exit(0);
+    }
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    exchange(context, 100, 3);
+    exchange(context, 1 << 20, 4);
+    meet(context);
+  });
+}
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

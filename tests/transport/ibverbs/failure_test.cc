@@ -1,0 +1,382 @@
+// What no real device does when it is told to: every completion status, events,
+// failing posts. Each becomes an IoException at all who wait, on both ranks,
+// with the reason and not the flush that follows.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <barrier>
+#include <cerrno>
+#include <functional>
+#include <string>
+
+#include "tests/support/process_group.h"
+#include "tests/transport/contract/contract.h"
+#include "tests/transport/ibverbs/fake_devices.h"
+#include "transport/ibverbs/api.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::HasSubstr;
+
+using Texts = std::array<std::string, 2>;
+using Harm = std::function<void(FakeVerbs&)>;
+using Work = std::function<void(const ContextPtr&)>;
+
+class VerbsFailureTest : public testing::Test {
+ protected:
+  void TearDown() override { EXPECT_EQ(mistakesOfFakeVerbs(), ""); }
+
+  // Both ranks; not a message, so that nothing is on its way.
+  void meetOutside() { barrier_.arrive_and_wait(); }
+
+  // What both ranks throw from `work` after rank 0 has done harm.
+  Texts texts(const Harm& harm, const Work& work) {
+    Texts texts;
+    const auto maker = fakeVerbsDevices(asynchronousDevices(5));
+    spawn(Mode::kThreads, maker, 2, [&](const ContextPtr& context) {
+      meet(context);
+      meetOutside();
+      if (context->rank == 0) {
+        harm(fakeVerbs());
+      }
+      try {
+        work(context);
+      } catch (const IoException& e) {
+        texts[static_cast<size_t>(context->rank)] = e.what();
+      }
+    });
+    return texts;
+  }
+
+  std::barrier<> barrier_{2};
+};
+
+// A message to and fro until something fails.
+void exchangeForEver(const ContextPtr& context) {
+  const int peer = 1 - context->rank;
+  Message out(context, 100);
+  Message in(context, 100);
+  for (;;) {
+    in.buffer->recv(peer, 1);
+    out.buffer->send(peer, 1);
+    in.buffer->waitRecv();
+    out.buffer->waitSend();
+  }
+}
+
+// For a message that never comes.
+void wait(const ContextPtr& context) {
+  Message in(context, size_t{1} << 20);
+  in.buffer->recv(1 - context->rank, 1);
+  in.buffer->waitRecv();
+}
+
+uint32_t firstQp(FakeVerbs& fake) { return fake.queuePairs().front(); }
+
+void expectBoth(const Texts& texts, const testing::Matcher<std::string>& as) {
+  EXPECT_THAT(texts[0], as);
+  EXPECT_THAT(texts[1], as);
+}
+
+std::string inWords(ibv_wc_status status) {
+  return transport::ibverbs::api().wcStatusStr(status);
+}
+
+class VerbsStatusTest : public VerbsFailureTest,
+                        public testing::WithParamInterface<int> {
+ protected:
+  ibv_wc_status status() const { return ibv_wc_status(GetParam()); }
+  testing::Matcher<std::string> named() const {
+    return AllOf(HasSubstr(words_),
+                 HasSubstr("status " + std::to_string(GetParam()) + ","),
+                 HasSubstr("vendor code 4711"), HasSubstr("rank 0"),
+                 HasSubstr("rank 1"));
+  }
+  std::string words_;
+};
+
+TEST_P(VerbsStatusTest, OfASendReachesBothRanks) {
+  const Texts both = texts(
+      [&](FakeVerbs& fake) {
+        words_ = inWords(status());
+        fake.failNextSend(firstQp(fake), status(), 4711);
+      },
+      &exchangeForEver);
+  expectBoth(both, named());
+}
+
+TEST_P(VerbsStatusTest, OfAReceiveReachesBothRanksWhileTheyWait) {
+  const auto start = now();
+  const Texts both = texts(
+      [&](FakeVerbs& fake) {
+        words_ = inWords(status());
+        fake.failReceive(firstQp(fake), status(), 4711);
+      },
+      &wait);
+  expectBoth(both, named());
+  EXPECT_LT(now() - start, seconds(3) * slowness());
+}
+
+std::vector<int> statuses() {
+  std::vector<int> all;
+  for (int status = IBV_WC_SUCCESS + 1; status <= IBV_WC_GENERAL_ERR;
+       status++) {
+    all.push_back(status);
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(, VerbsStatusTest, testing::ValuesIn(statuses()),
+                         [](const auto& info) {
+                           return std::to_string(info.param);
+                         });
+
+TEST_F(VerbsFailureTest, AQueuePairsFatalEventIsNamed) {
+  const Texts both = texts(
+      [](FakeVerbs& fake) {
+        fake.raiseOnQp(IBV_EVENT_QP_FATAL, firstQp(fake));
+      },
+      &wait);
+  expectBoth(both, HasSubstr("local work queue catastrophic error"));
+}
+
+TEST_F(VerbsFailureTest, AQueuePairsRequestErrorIsNamed) {
+  const Texts both = texts(
+      [](FakeVerbs& fake) {
+        fake.raiseOnQp(IBV_EVENT_QP_REQ_ERR, firstQp(fake));
+      },
+      &wait);
+  expectBoth(both, HasSubstr("invalid request local work queue error"));
+}
+
+TEST_F(VerbsFailureTest, ADevicesFatalEventIsNamed) {
+  const Texts both =
+      texts([](FakeVerbs& fake) { fake.raise(IBV_EVENT_DEVICE_FATAL); }, &wait);
+  expectBoth(both, HasSubstr("local catastrophic error"));
+}
+
+TEST_F(VerbsFailureTest, APortThatStaysDownIsKnownWithinFiveSeconds) {
+  const auto start = now();
+  const Texts both = texts(
+      [](FakeVerbs& fake) {
+        fake.setPort(1, IBV_PORT_DOWN);
+        fake.raise(IBV_EVENT_PORT_ERR);
+      },
+      &wait);
+  expectBoth(both, HasSubstr("port 1"));
+  EXPECT_LT(now() - start, seconds(5) * slowness());
+}
+
+TEST_F(VerbsFailureTest, APortThatComesBackAtOnceIsNoError) {
+  const auto maker = fakeVerbsDevices(asynchronousDevices(5));
+  spawn(Mode::kThreads, maker, 2, [](const ContextPtr& context) {
+    meet(context);
+    if (context->rank == 0) {
+      fakeVerbs().setPort(1, IBV_PORT_DOWN);
+      fakeVerbs().raise(IBV_EVENT_PORT_ERR);
+      signal(context, 1);  // on its way
+      fakeVerbs().setPort(1, IBV_PORT_ACTIVE);
+      fakeVerbs().raise(IBV_EVENT_PORT_ACTIVE);
+    } else {
+      awaitSignal(context, 0);
+    }
+    meet(context);
+  });
+}
+
+TEST_F(VerbsFailureTest, EventsThatConcernNobodyChangeNothing) {
+  const auto maker = fakeVerbsDevices(asynchronousDevices(5));
+  spawn(Mode::kThreads, maker, 2, [](const ContextPtr& context) {
+    meet(context);
+    for (const auto event :
+         {IBV_EVENT_LID_CHANGE, IBV_EVENT_PKEY_CHANGE, IBV_EVENT_SM_CHANGE,
+          IBV_EVENT_SRQ_ERR, IBV_EVENT_SRQ_LIMIT_REACHED,
+          IBV_EVENT_CLIENT_REREGISTER, IBV_EVENT_GID_CHANGE,
+          IBV_EVENT_PORT_ACTIVE}) {
+      fakeVerbs().raise(event);
+    }
+    for (int i = 0; i < 100; i++) {
+      meet(context);
+    }
+  });
+}
+
+TEST_F(VerbsFailureTest, ASendThatCannotBePostedIsAnErrorOnBothRanks) {
+  const Texts both =
+      texts([](FakeVerbs& fake) { fake.fail(FakeCall::kPostSend, ENOMEM); },
+            &exchangeForEver);
+  expectBoth(both, HasSubstr("Cannot allocate memory"));
+}
+
+TEST_F(VerbsFailureTest, AReceiveThatCannotBePostedIsAnErrorOnBothRanks) {
+  const Texts both =
+      texts([](FakeVerbs& fake) { fake.fail(FakeCall::kPostRecv, ENOMEM); },
+            &exchangeForEver);
+  expectBoth(both, HasSubstr("Cannot allocate memory"));
+}
+
+// Rank 1's write is on its way when rank 0's wait ends.
+TEST_F(VerbsFailureTest, NoWriteReachesMemoryAfterItsReceiveHasTimedOut) {
+  constexpr size_t kSize = 1 << 20;
+  const auto maker = fakeVerbsDevices(asynchronousDevices(5));
+  spawn(Mode::kThreads, maker, 2, [&](const ContextPtr& context) {
+    meet(context);
+    if (context->rank == 0) {
+      std::vector<char> bytes(kSize, 'c');
+      auto in = context->createUnboundBuffer(bytes.data(), kSize);
+      in->recv(1, 1);
+      signal(context, 1);  // behind the advert
+      meetOutside();
+      EXPECT_TRUE(fakeVerbs().canBeWritten(bytes.data(), kSize));
+      EXPECT_THROW(in->waitRecv(milliseconds(100)), TimeoutException);
+      EXPECT_FALSE(fakeVerbs().canBeWritten(bytes.data(), kSize));
+      fakeVerbs().resume();
+      in.reset();
+      EXPECT_THROW(wait(context), IoException);
+      EXPECT_EQ(std::count(bytes.begin(), bytes.end(), 'c'), long{kSize});
+    } else {
+      awaitSignal(context, 0);
+      Message out(context, std::vector<char>(kSize, 'x'));
+      fakeVerbs().pause();
+      out.buffer->send(0, 1);
+      meetOutside();
+      EXPECT_THROW(out.buffer->waitSend(), IoException);
+    }
+  });
+}
+
+// The same for a get, which reads into memory of the one that asked.
+TEST_F(VerbsFailureTest, NoReadReachesMemoryAfterItsGetHasTimedOut) {
+  constexpr size_t kSize = 1 << 20;
+  const auto maker = fakeVerbsDevices(asynchronousDevices(5));
+  std::string key;
+  spawn(Mode::kThreads, maker, 2, [&](const ContextPtr& context) {
+    Message there(context, std::vector<char>(kSize, 'x'));
+    if (context->rank == 1) {
+      key = there.buffer->getRemoteKey()->serialize();
+    }
+    meet(context);
+    if (context->rank == 1) {
+      meetOutside();
+      EXPECT_THROW(wait(context), IoException);
+      return;
+    }
+    std::vector<char> bytes(kSize, 'c');
+    auto in = context->createUnboundBuffer(bytes.data(), kSize);
+    const auto remote = context->deserializeRemoteKey(key);
+    meetOutside();
+    fakeVerbs().pause();
+    in->get(*remote, 1, 0, 0, kSize);
+    EXPECT_TRUE(fakeVerbs().canBeWritten(bytes.data(), kSize));
+    EXPECT_THROW(in->waitRecv(milliseconds(100)), TimeoutException);
+    EXPECT_FALSE(fakeVerbs().canBeWritten(bytes.data(), kSize));
+    fakeVerbs().resume();
+    EXPECT_THROW(wait(context), IoException);
+    EXPECT_EQ(std::count(bytes.begin(), bytes.end(), 'c'), long{kSize});
+  });
+}
+
+// Heads, adverts and credits with wrong bytes, or cut short: refused, and
+// nothing outside of the buffers is touched (which the sanitizers watch).
+TEST_F(VerbsFailureTest, AlteredFramesEndInAnErrorOrInWrongPayloadOnly) {
+  constexpr int kSeeds = 25;
+  std::atomic<int> refused{0};
+  for (uint64_t seed = 1; seed <= kSeeds; seed++) {
+    const auto maker = fakeVerbsDevices(asynchronousDevices(5));
+    spawn(Mode::kThreads, maker, 2, [&](const ContextPtr& context) {
+      meet(context);
+      meetOutside();
+      context->setTimeout(milliseconds(300));
+      fakeVerbs().alterSends(seed, 8);
+      try {
+        for (uint64_t size : {10, 500, 3000, 50000, 100, 200000, 1000, 70000}) {
+          Message out(context, size);
+          Message in(context, size);
+          in.buffer->recv(1 - context->rank, size);
+          out.buffer->send(1 - context->rank, size);
+          in.buffer->waitRecv();
+          out.buffer->waitSend();
+        }
+      } catch (const IoException& e) {
+        EXPECT_THAT(e.what(), HasSubstr("rank"));
+        refused++;
+      }
+    });
+    fakeVerbs().alterSends(0, 0);
+  }
+  EXPECT_GT(refused, kSeeds) << "of " << 2 * kSeeds << " ranks";
+}
+
+// All queue pairs fail at once, and complete all their requests before anybody
+// polls.
+TEST_F(VerbsFailureTest, CompletionQueuesHaveRoomForEveryFlush) {
+  constexpr int kSize = 8;
+  FakeDevices devices = tinyDevices();
+  devices.config.maxCqe = 48;  // less than one rank's queue pairs need
+  const auto maker = fakeVerbsDevices(devices);
+  std::barrier<> together(kSize);
+  spawn(Mode::kThreads, maker, kSize, [&](const ContextPtr& context) {
+    meet(context);
+    Message in(context, 10);
+    in.buffer->recv((context->rank + 1) % kSize, 1);
+    together.arrive_and_wait();
+    if (context->rank == 0) {
+      fakeVerbs().holdCompletions();
+      for (const uint32_t qpn : fakeVerbs().queuePairs()) {
+        fakeVerbs().failReceive(qpn, IBV_WC_FATAL_ERR);
+      }
+      fakeVerbs().releaseCompletions(7);
+    }
+    EXPECT_THROW(in.buffer->waitRecv(), IoException);
+  });
+}
+
+TEST_F(VerbsFailureTest, LateAndReorderedCompletionsLoseNothing) {
+  const auto maker = fakeVerbsDevices(asynchronousDevices(5));
+  spawn(Mode::kThreads, maker, 3, [](const ContextPtr& context) {
+    meet(context);
+    for (uint64_t round = 1; round <= 30; round++) {
+      std::vector<std::unique_ptr<Message>> messages;
+      if (context->rank == 0) {
+        fakeVerbs().holdCompletions();
+      }
+      for (int peer = 0; peer < context->size; peer++) {
+        for (size_t size : {10, 3000, 100000}) {
+          if (peer == context->rank) {
+            continue;
+          }
+          messages.push_back(std::make_unique<Message>(context, size));
+          messages.back()->buffer->recv(peer, size);
+          const auto seed = static_cast<uint64_t>(context->rank);
+          messages.push_back(
+              std::make_unique<Message>(context, pattern(seed, size)));
+          messages.back()->buffer->send(peer, size);
+        }
+      }
+      if (context->rank == 0) {
+        fakeVerbs().releaseCompletions(round);
+      }
+      size_t at = 0;
+      for (int peer = 0; peer < context->size; peer++) {
+        for (int i = 0; i < 3 && peer != context->rank; i++) {
+          EXPECT_TRUE(messages[at]->buffer->waitRecv());
+          EXPECT_TRUE(messages[at]->holds(static_cast<uint64_t>(peer)));
+          EXPECT_TRUE(messages[at + 1]->buffer->waitSend());
+          at += 2;
+        }
+      }
+      meet(context);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

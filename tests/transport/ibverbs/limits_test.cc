@@ -1,0 +1,258 @@
+// What is missing or used up: one clear error with the remedy, or less speed;
+// and nothing is left behind.
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+#include <string>
+
+#include "gloo/rendezvous/context.h"
+#include "tests/transport/contract/contract.h"
+#include "tests/transport/ibverbs/fake_devices.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+// Of this process, until the end of the scope.
+class SoftLimit {
+ public:
+  SoftLimit(__rlimit_resource_t resource, rlim_t value) : resource_(resource) {
+    getrlimit(resource_, &before_);
+    rlimit now = before_;
+    now.rlim_cur = value;
+    EXPECT_EQ(setrlimit(resource_, &now), 0);
+  }
+  ~SoftLimit() { setrlimit(resource_, &before_); }
+
+ private:
+  const __rlimit_resource_t resource_;
+  rlimit before_{};
+};
+
+class VerbsLimitsTest : public testing::Test {
+ protected:
+  void TearDown() override { EXPECT_EQ(mistakesOfFakeVerbs(), ""); }
+
+  // The FakeVerbs exists from here on.
+  void start(const FakeDevices& devices = plainDevices()) {
+    maker_ = fakeVerbsDevices(devices);
+    maker_();
+  }
+
+  // What making a device throws.
+  template <typename Error>
+  std::string refusal() {
+    try {
+      maker_();
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no such exception";
+  }
+
+  // What the ranks throw while they connect, or, those that are connected, at
+  // their first use of the others; one text after the other.
+  std::string connecting(int size = 2) {
+    std::mutex mutex;
+    std::string all;
+    spawnSeats(Mode::kThreads, size, [&](Seat& seat) {
+      try {
+        auto context = std::make_shared<rendezvous::Context>(seat.rank, size);
+        context->setTimeout(std::chrono::seconds(5));
+        auto device = maker_();
+        context->connectFullMesh(seat.store, device);
+        wait(*context);
+        ADD_FAILURE() << "rank " << seat.rank << " noticed nothing";
+      } catch (const IoException& e) {
+        std::lock_guard<std::mutex> lock(mutex);
+        all += std::string(e.what()) + "\n";
+      }
+    });
+    return all;
+  }
+
+  static void wait(rendezvous::Context& context) {
+    std::vector<int> others;
+    for (int rank = 0; rank < context.size; rank++) {
+      if (rank != context.rank) {
+        others.push_back(rank);
+      }
+    }
+    auto in = context.createUnboundBuffer(nullptr, 0);
+    in->recv(others, 1);
+    in->waitRecv();
+  }
+
+  // All ranks can still reach each other.
+  void works(int size) {
+    spawn(Mode::kThreads, maker_, size, [](const ContextPtr& context) {
+      for (int i = 0; i < 10; i++) {
+        meet(context);
+      }
+    });
+  }
+
+  DeviceMaker maker_;
+};
+
+TEST_F(VerbsLimitsTest, ADeviceThatMayNotBeOpened) {
+  start();
+  fakeVerbs().fail(FakeCall::kOpenDevice, EACCES, 9);
+  EXPECT_THAT(refusal<IoException>(), AllOf(HasSubstr("Permission denied"),
+                                            HasSubstr("/dev/infiniband")));
+}
+
+TEST_F(VerbsLimitsTest, AnUnknownDeviceIsTheCallersMistake) {
+  FakeDevices devices = plainDevices();
+  start(devices);
+  devices.attr.name = "mlx5_7";
+  maker_ = fakeVerbsDevices(devices);
+  EXPECT_THAT(refusal<InvalidOperationException>(),
+              AllOf(HasSubstr("mlx5_7"), HasSubstr("fake0")));
+}
+
+TEST_F(VerbsLimitsTest, AWrongGidIndexListsTheGids) {
+  FakeDevices devices = plainDevices();
+  start(devices);
+  devices.attr.index = 77;
+  maker_ = fakeVerbsDevices(devices);
+  EXPECT_THAT(refusal<InvalidOperationException>(),
+              AllOf(HasSubstr("index 77"), HasSubstr("RoCE v2")));
+}
+
+TEST_F(VerbsLimitsTest, APortThatIsDown) {
+  start();
+  fakeVerbs().setPort(1, IBV_PORT_DOWN);
+  EXPECT_THAT(refusal<IoException>(),
+              AllOf(HasSubstr("PORT_DOWN"), HasSubstr("ip link set dev")));
+}
+
+TEST_F(VerbsLimitsTest, NoProtectionDomainOrCompletionChannel) {
+  start();
+  fakeVerbs().fail(FakeCall::kAllocPd, ENOMEM);
+  EXPECT_THAT(refusal<IoException>(),
+              AllOf(HasSubstr("protection domain"), HasSubstr("fake0"),
+                    HasSubstr("Cannot allocate memory")));
+  fakeVerbs().fail(FakeCall::kCreateCompChannel, EMFILE);
+  EXPECT_THAT(refusal<IoException>(), AllOf(HasSubstr("completion channel"),
+                                            HasSubstr("Too many open files")));
+}
+
+TEST_F(VerbsLimitsTest, NoCompletionQueue) {
+  start();
+  fakeVerbs().fail(FakeCall::kCreateCq, ENOMEM, 9);
+  EXPECT_THAT(connecting(), AllOf(HasSubstr("no completion queue"),
+                                  HasSubstr("lower sendQueue and receives")));
+}
+
+TEST_F(VerbsLimitsTest, NoQueuePair) {
+  start();
+  fakeVerbs().fail(FakeCall::kCreateQp, ENOMEM, 99);
+  EXPECT_THAT(connecting(),
+              AllOf(HasSubstr("no queue pair"), HasSubstr("ulimit -l")));
+}
+
+TEST_F(VerbsLimitsTest, FewerQueuePairsThanPeers) {
+  FakeDevices devices = plainDevices();
+  devices.config.maxQp = 2 * 3 - 1;
+  start(devices);
+  EXPECT_THAT(connecting(3), HasSubstr("no queue pair"));
+}
+
+TEST_F(VerbsLimitsTest, AQueuePairThatDoesNotConnect) {
+  start();
+  fakeVerbs().fail(FakeCall::kModifyQp, ETIMEDOUT, 1, 2);
+  EXPECT_THAT(connecting(),
+              AllOf(HasSubstr("queue pair"), HasSubstr("timed out")));
+}
+
+TEST_F(VerbsLimitsTest, LockedMemoryForBuffersOfThePair) {
+  start();
+  fakeVerbs().fail(FakeCall::kRegMr, ENOMEM, 9);
+  EXPECT_THAT(connecting(),
+              AllOf(HasSubstr("Cannot register"), HasSubstr("bytes")));
+}
+
+TEST_F(VerbsLimitsTest, LockedMemoryForAMessageNamesTheLimitAndKeepsThePair) {
+  start();
+  const SoftLimit limit(RLIMIT_MEMLOCK, 64 << 10);
+  spawn(Mode::kThreads, maker_, 2, [](const ContextPtr& context) {
+    meet(context);
+    if (context->rank == 0) {
+      fakeVerbs().fail(FakeCall::kRegMr, EPERM);
+      std::string text;
+      try {
+        Message in(context, size_t{8} << 20);
+        in.buffer->recv(1, 1);
+        in.buffer->waitRecv(std::chrono::milliseconds(1000));
+      } catch (const TimeoutException& e) {
+        text = std::string("not refused: ") + e.what();
+      } catch (const IoException& e) {
+        text = e.what();
+      }
+      EXPECT_THAT(text, AllOf(HasSubstr("Cannot register 8388608 bytes"),
+                              HasSubstr("Operation not permitted"),
+                              HasSubstr("64 KiB"), HasSubstr("ulimit -l")));
+    }
+    meet(context);
+  });
+}
+
+TEST_F(VerbsLimitsTest, AQueueThatCannotGrowGetsANeighbour) {
+  FakeDevices devices = plainDevices();
+  devices.attr.receives = 512;
+  start(devices);
+  fakeVerbs().fail(FakeCall::kResizeCq, ENOSYS, 999);
+  works(5);
+}
+
+TEST_F(VerbsLimitsTest, WithoutInlineData) {
+  FakeDevices devices = plainDevices();
+  devices.config.maxInlineBytes = 0;
+  start(devices);
+  works(3);
+}
+
+TEST_F(VerbsLimitsTest, ArmingThatFailsLosesNothing) {
+  start();
+  fakeVerbs().fail(FakeCall::kReqNotify, EIO, 20);
+  works(2);
+}
+
+TEST_F(VerbsLimitsTest, AForkThatCannotBePreparedForIsNoError) {
+  start();
+  fakeVerbs().fail(FakeCall::kForkInit, ENOSYS);
+  works(2);
+}
+
+TEST_F(VerbsLimitsTest, EveryMtuOfTwoSidesMeetsAtTheSmaller) {
+  for (const int mtu : {256, 1024, 4096}) {
+    FakeDevices devices = plainDevices();
+    devices.attr.mtu = mtu;
+    start(devices);
+    const DeviceMaker small = fakeVerbsDevices(devices);
+    devices.attr.mtu = 0;
+    const DeviceMaker own = fakeVerbsDevices(devices);
+    std::atomic<int> made{0};
+    maker_ = [&] { return made++ == 0 ? small() : own(); };
+    works(2);
+  }
+}
+
+TEST_F(VerbsLimitsTest, InfiniBandIsAddressedByLid) {
+  FakeDevices devices = plainDevices();
+  devices.config.ports[0].ethernet = false;
+  devices.config.ports[0].lid = 7;
+  start(devices);
+  works(2);
+}
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

@@ -1,0 +1,176 @@
+// Which port and GID are chosen, and what is said when none can be.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gloo/common/error.h"
+#include "transport/ibverbs/ports.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::ibverbs {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+Gid gid(int index, GidType type, const char* address) {
+  Gid gid;
+  gid.index = index;
+  gid.type = type;
+  gid.interface = "eth0";
+  EXPECT_EQ(inet_pton(AF_INET6, address, gid.raw.raw), 1) << address;
+  return gid;
+}
+
+// As the kernel makes them: each address as RoCE v1 and as v2.
+std::vector<Gid> usualGids() {
+  return {gid(0, GidType::kRoce1, "fe80::5054:ff:fe12:3456"),
+          gid(1, GidType::kRoce2, "fe80::5054:ff:fe12:3456"),
+          gid(2, GidType::kRoce1, "::ffff:10.0.0.7"),
+          gid(3, GidType::kRoce2, "::ffff:10.0.0.7"),
+          gid(4, GidType::kRoce2, "2001:db8::7")};
+}
+
+RdmaDevice roce(const std::string& name,
+                ibv_port_state state = IBV_PORT_ACTIVE) {
+  RdmaDevice device;
+  device.name = name;
+  Port port;
+  port.attr.state = state;
+  port.state = state == IBV_PORT_ACTIVE ? "PORT_ACTIVE (4)" : "PORT_DOWN (1)";
+  port.attr.link_layer = IBV_LINK_LAYER_ETHERNET;
+  port.gids = usualGids();
+  device.ports.push_back(port);
+  return device;
+}
+
+RdmaDevice infiniband(const std::string& name) {
+  RdmaDevice device = roce(name);
+  Port& port = device.ports[0];
+  port.attr.link_layer = IBV_LINK_LAYER_INFINIBAND;
+  port.attr.lid = 17;
+  port.gids = {gid(0, GidType::kInfiniBand, "fe80::2:c903:0:1")};
+  return device;
+}
+
+WantedPort named(const std::string& name, int port = 1, int index = -1) {
+  WantedPort wanted;
+  wanted.device = name;
+  wanted.port = port;
+  wanted.gidIndex = index;
+  return wanted;
+}
+
+template <typename Error>
+std::string refusal(const std::vector<RdmaDevice>& devices,
+                    const WantedPort& wanted) {
+  try {
+    choosePort(devices, wanted);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing of that class was thrown";
+}
+
+TEST(PortChoice, TheFirstDeviceWithAnActivePort) {
+  const auto chosen =
+      choosePort({roce("a", IBV_PORT_DOWN), roce("b"), roce("c")}, {});
+  EXPECT_EQ(chosen.device, "b");
+  EXPECT_THAT(chosen.reason, HasSubstr("the first whose port is active"));
+}
+
+TEST(PortChoice, OnEthernetARoutableRoce2AddressOfIpv4) {
+  const auto chosen = choosePort({roce("a")}, {});
+  EXPECT_EQ(chosen.gidIndex, 3);
+  EXPECT_THAT(chosen.reason, HasSubstr("3: ::ffff:10.0.0.7, RoCE v2, eth0"));
+}
+
+TEST(PortChoice, RoutableIpv6BeforeLinkLocal) {
+  RdmaDevice device = roce("a");
+  device.ports[0].gids = {gid(1, GidType::kRoce2, "fe80::1"),
+                          gid(2, GidType::kRoce2, "::ffff:169.254.3.4"),
+                          gid(5, GidType::kRoce2, "2001:db8::7")};
+  EXPECT_EQ(choosePort({device}, {}).gidIndex, 5);
+}
+
+TEST(PortChoice, ALinkLocalRoce2AddressBeforeRoce1AndSaysWhatItReaches) {
+  RdmaDevice device = roce("a");
+  device.ports[0].gids = {gid(0, GidType::kRoce1, "::ffff:10.0.0.7"),
+                          gid(1, GidType::kRoce2, "fe80::1")};
+  const auto chosen = choosePort({device}, {});
+  EXPECT_EQ(chosen.gidIndex, 1);
+  EXPECT_THAT(chosen.reason, HasSubstr("its own subnet only"));
+}
+
+TEST(PortChoice, TheGidThatIsAskedFor) {
+  const auto chosen = choosePort({roce("a")}, named("a", 1, 1));
+  EXPECT_EQ(chosen.gidIndex, 1);
+  EXPECT_THAT(chosen.reason, HasSubstr("as asked for"));
+}
+
+TEST(PortChoice, OnInfiniBandTheLid) {
+  const auto chosen = choosePort({infiniband("ib0")}, {});
+  EXPECT_EQ(chosen.gidIndex, -1);
+  EXPECT_EQ(chosen.lid, 17);
+}
+
+TEST(PortChoice, OnInfiniBandAGidWhereTheSubnetDemandsIt) {
+  RdmaDevice device = infiniband("ib0");
+  device.ports[0].attr.flags = IBV_QPF_GRH_REQUIRED;
+  EXPECT_EQ(choosePort({device}, {}).gidIndex, 0);
+}
+
+TEST(PortChoice, NoDeviceNamesTheRemedy) {
+  EXPECT_THAT(refusal<IoException>({}, {}),
+              AllOf(HasSubstr("No RDMA device on this host"),
+                    HasSubstr("rdma link add rxe0")));
+}
+
+TEST(PortChoice, AnUnknownNameListsTheKnown) {
+  EXPECT_THAT(
+      refusal<InvalidOperationException>({roce("a"), roce("b")}, named("c")),
+      AllOf(HasSubstr("\"c\""), HasSubstr("a; b")));
+}
+
+TEST(PortChoice, APortOutOfRangeSaysHowManyThereAre) {
+  EXPECT_THAT(refusal<InvalidOperationException>({roce("a")}, named("a", 2)),
+              HasSubstr("a has no port 2 (it has 1 to 1)"));
+  EXPECT_THAT(refusal<InvalidOperationException>({roce("a")}, named("a", 0)),
+              HasSubstr("a has no port 0"));
+}
+
+TEST(PortChoice, APortThatIsDownNamesItsStateAndTheRemedy) {
+  EXPECT_THAT(refusal<IoException>({roce("a", IBV_PORT_DOWN)}, named("a")),
+              AllOf(HasSubstr("PORT_DOWN (1)"), HasSubstr("ip link set dev")));
+}
+
+TEST(PortChoice, WhenNoDeviceCanBeUsedEachSaysWhy) {
+  RdmaDevice closed = roce("b");
+  closed.error = "it cannot be opened: Permission denied";
+  RdmaDevice iwarp = roce("c");
+  iwarp.iwarp = true;
+  EXPECT_THAT(
+      refusal<IoException>({roce("a", IBV_PORT_DOWN), closed, iwarp}, {}),
+      AllOf(HasSubstr("port 1 of a is not active"),
+            HasSubstr("b: it cannot be opened: Permission denied"),
+            HasSubstr("c is an iWARP device")));
+}
+
+TEST(PortChoice, AWrongGidIndexListsTheGids) {
+  EXPECT_THAT(refusal<InvalidOperationException>({roce("a")}, named("a", 1, 9)),
+              AllOf(HasSubstr("no GID with index 9"),
+                    HasSubstr("3: ::ffff:10.0.0.7, RoCE v2, eth0")));
+  EXPECT_THAT(
+      refusal<InvalidOperationException>({roce("a")}, named("a", 1, -2)),
+      HasSubstr("GID index -2"));
+}
+
+TEST(PortChoice, AnEthernetPortWithoutGidNamesTheRemedy) {
+  RdmaDevice device = roce("a");
+  device.ports[0].gids.clear();
+  EXPECT_THAT(refusal<IoException>({device}, {}), HasSubstr("ip address add"));
+}
+
+}  // namespace
+}  // namespace transport::ibverbs
+GLOO_NAMESPACE_END

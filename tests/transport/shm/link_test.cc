@@ -1,0 +1,112 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "tests/transport/shm/harness.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+using namespace transport::shm;  // NOLINT
+
+void put(FrameWriter& writer, const transport::base::FrameHeader& header,
+         const std::string& payload) {
+  FrameProgress progress;
+  bool ring = false;
+  while (writer.step(header, payload.data(), progress, &ring) ==
+         FrameWriter::Step::kMore) {
+  }
+}
+
+TEST(ShmLinkTest, DeliversWhatCameBeforeTheEnd) {
+  HalfLink half;
+  FrameWriter peer(half.segment->outgoing(End::kTaker));
+  put(peer, eager(1, 3), "one");
+  put(peer, eager(2, 100), std::string(100, 't'));
+  half.otherSocket.reset();  // the process has died
+  half.poller.arm();
+  half.poll();
+  half.poll();
+  half.poll();
+  ASSERT_EQ(half.notes.payloads.size(), 2u);
+  EXPECT_EQ(half.notes.payloads[0], "one");
+  EXPECT_NE(half.notes.lost, "");
+  EXPECT_TRUE(half.notes.ended);
+}
+
+TEST(ShmLinkTest, AnEndInTheMiddleOfAFrameIsNotInOrder) {
+  HalfLink half;
+  FrameWriter peer(half.segment->outgoing(End::kTaker));
+  FrameProgress progress;
+  bool ring = false;
+  const std::string payload(300 << 10, 'x');
+  ASSERT_EQ(
+      peer.step(eager(1, payload.size()), payload.data(), progress, &ring),
+      FrameWriter::Step::kMore);
+  half.otherSocket.reset();
+  half.poller.arm();
+  half.poll();
+  half.poll();
+  half.poll();
+  EXPECT_NE(half.notes.lost.find("middle of a frame"), std::string::npos);
+  EXPECT_FALSE(half.notes.ended);
+}
+
+TEST(ShmLinkTest, GarbageInTheRingLosesTheLink) {
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 50; round++) {
+    HalfLink half;
+    const RingMemory ring = half.segment->outgoing(End::kTaker);
+    for (uint32_t i = 0; i < ring.cellCount; i++) {
+      auto* bytes = reinterpret_cast<char*>(&ring.cells[i]);
+      for (size_t b = 4; b < sizeof(Cell); b++) {
+        bytes[b] = static_cast<char>(random());
+      }
+      ring.cells[i].sequence.store(i + 1);
+    }
+    for (uint32_t i = 0; i < ring.cellCount; i++) {
+      half.poll();
+    }
+    EXPECT_NE(half.notes.lost.find("not our protocol"), std::string::npos);
+  }
+}
+
+TEST(ShmLinkTest, ImpossibleCountsLoseTheLink) {
+  HalfLink half;
+  half.segment->outgoing(End::kMaker).control->consumedBytes.store(1 << 30);
+  const std::string payload(100 << 10, 'x');
+  int token = 0;
+  for (uint64_t n = 1; n <= 5; n++) {
+    (void)half.link->send(eager(n, payload.size()), payload.data(), &token);
+  }
+  half.poll();
+  EXPECT_NE(half.notes.lost.find("impossible counts"), std::string::npos);
+}
+
+TEST(ShmLinkTest, ABorrowedPayloadIsGivenBackWhenItHasLeft) {
+  HalfLink half;
+  FrameReader peer(half.segment->incoming(End::kTaker), 1 << 20);
+  const std::string payload(400 << 10, 'x');
+  int token = 0;
+  ASSERT_FALSE(
+      half.link->send(eager(1, payload.size()), payload.data(), &token));
+  EXPECT_FALSE(half.link->flushed());
+  std::vector<char> place(payload.size());
+  for (auto event = peer.next(); event != FrameReader::Event::kFrame;
+       event = peer.next()) {
+    if (event == FrameReader::Event::kPayload) {
+      peer.setPlace(place.data());
+    }
+    (void)peer.publish();
+    half.poll();
+  }
+  half.poll();
+  EXPECT_EQ(half.notes.completed, std::vector<void*>{&token});
+  EXPECT_EQ(std::memcmp(place.data(), payload.data(), payload.size()), 0);
+}
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

@@ -1,0 +1,160 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "tests/transport/shm/harness.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+using namespace transport::shm;  // NOLINT
+using transport::base::FrameHeader;
+
+std::string payloadOf(uint64_t number, size_t bytes) {
+  std::mt19937_64 random(number);
+  std::string text(bytes, ' ');
+  for (char& c : text) {
+    c = static_cast<char>(random());
+  }
+  return text;
+}
+
+// Short, around the limits of a line, of a chunk, and longer than the ring.
+size_t sizeOf(uint64_t number) {
+  constexpr size_t kSizes[] = {0,  1,   8,    40,   41,   48,   49,
+                               64, 100, 4095, 4096, 4097, 9000, 40000};
+  return kSizes[number * 7919 % std::size(kSizes)];
+}
+
+FrameHeader headerOf(uint64_t number) {
+  FrameHeader header = eager(number, sizeOf(number));
+  header.check = number % 3 == 0 ? number : 0;
+  header.seen = static_cast<uint32_t>(number / 2);
+  header.credits = number % 5 == 0 ? 64 * static_cast<uint32_t>(number % 9) : 0;
+  return header;
+}
+
+// Two threads on one mapping, the smallest ring: all of it wraps often.
+TEST(RingTest, EveryFrameArrivesOnceWholeAndInOrder) {
+  constexpr uint64_t kFrames = 20000;
+  RingStorage storage(RingMemory::kMinCells, RingMemory::kMinBytes);
+  std::thread producer([&] {
+    FrameWriter writer(storage.memory());
+    for (uint64_t n = 1; n <= kFrames; n++) {
+      const FrameHeader header = headerOf(n);
+      const std::string payload = payloadOf(n, header.payloadBytes);
+      FrameProgress progress;
+      bool ring = false;
+      for (;;) {
+        const auto step = writer.step(header, payload.data(), progress, &ring);
+        if (step == FrameWriter::Step::kDone) {
+          break;
+        }
+        if (step == FrameWriter::Step::kNoRoom) {
+          std::this_thread::yield();
+        }
+      }
+    }
+  });
+  FrameReader reader(storage.memory(), 1 << 20);
+  std::vector<char> place(1 << 16);
+  for (uint64_t n = 1; n <= kFrames;) {
+    switch (reader.next()) {
+      case FrameReader::Event::kPayload:
+        reader.setPlace(place.data());
+        break;
+      case FrameReader::Event::kFrame: {
+        const FrameHeader expected = headerOf(n);
+        const FrameHeader& got = reader.header();
+        ASSERT_EQ(got.number, n);
+        ASSERT_EQ(got.payloadBytes, expected.payloadBytes);
+        ASSERT_EQ(got.check, expected.check);
+        ASSERT_EQ(got.seen, expected.seen);
+        ASSERT_EQ(got.credits, expected.credits);
+        ASSERT_EQ(got.slot, expected.slot);
+        ASSERT_TRUE(std::string(place.data(), got.payloadBytes) ==
+                    payloadOf(n, got.payloadBytes))
+            << n;
+        n++;
+        (void)reader.publish();
+        break;
+      }
+      case FrameReader::Event::kNothing:
+        (void)reader.publish();
+        std::this_thread::yield();
+        break;
+      default:
+        (void)reader.publish();
+        ASSERT_STREQ(reader.error(), "");
+    }
+  }
+  producer.join();
+}
+
+TEST(RingTest, AShortMessageRidesInTheLineOfItsFlag) {
+  RingStorage storage(RingMemory::kMinCells, RingMemory::kMinBytes);
+  FrameWriter writer(storage.memory());
+  const std::string payload(kInlineBytes, 'x');
+  FrameProgress progress;
+  bool ring = false;
+  ASSERT_EQ(
+      writer.step(eager(1, payload.size()), payload.data(), progress, &ring),
+      FrameWriter::Step::kDone);
+  const Cell& cell = storage.memory().cells[0];
+  const char* line = reinterpret_cast<const char*>(&cell);
+  EXPECT_NE(std::string(line, kLine).find(payload), std::string::npos);
+  EXPECT_EQ(std::string(cell.head, kLine), std::string(kLine, '\0'));
+  EXPECT_EQ(*storage.memory().bytes, '\0');
+}
+
+TEST(RingTest, AFullRingTakesNothingAndAsksToBeRung) {
+  RingStorage storage(RingMemory::kMinCells, RingMemory::kMinBytes);
+  RingProducer producer(storage.memory());
+  RingConsumer consumer(storage.memory());
+  char* place = nullptr;
+  for (uint32_t i = 0; i < RingMemory::kMinCells; i++) {
+    ASSERT_NE(producer.begin(0, &place), nullptr);
+    (void)producer.commit();
+  }
+  EXPECT_EQ(producer.begin(0, &place), nullptr);
+  EXPECT_FALSE(producer.armForRoom());
+  ASSERT_NE(consumer.peek(), nullptr);
+  for (uint32_t i = 0; i < RingMemory::kMinCells / 4; i++) {
+    consumer.take(0);
+  }
+  EXPECT_TRUE(consumer.publish());
+  EXPECT_NE(producer.begin(0, &place), nullptr);
+}
+
+TEST(RingTest, ASleepingConsumerIsRungOnce) {
+  RingStorage storage(RingMemory::kMinCells, RingMemory::kMinBytes);
+  RingProducer producer(storage.memory());
+  RingConsumer consumer(storage.memory());
+  char* place = nullptr;
+  EXPECT_FALSE(consumer.arm());
+  (void)producer.begin(0, &place);
+  EXPECT_TRUE(producer.commit());
+  (void)producer.begin(0, &place);
+  EXPECT_FALSE(producer.commit());
+  EXPECT_TRUE(consumer.arm()) << "a record is there: no sleep";
+}
+
+TEST(RingTest, ImpossibleCountsAreNoticed) {
+  RingStorage storage(RingMemory::kMinCells, RingMemory::kMinBytes);
+  RingProducer producer(storage.memory());
+  storage.memory().control->consumedCells.store(1000);
+  char* place = nullptr;
+  for (uint32_t i = 0; i <= RingMemory::kMinCells; i++) {
+    if (producer.begin(0, &place) != nullptr) {
+      (void)producer.commit();
+    }
+  }
+  EXPECT_TRUE(producer.broken());
+}
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

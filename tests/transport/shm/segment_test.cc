@@ -1,0 +1,163 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+
+#include "gloo/common/error.h"
+#include "tests/support/sanitized.h"
+#include "transport/shm/endpoint.h"
+#include "transport/shm/process_memory.h"
+#include "transport/shm/segment.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+using namespace transport::shm;  // NOLINT
+using transport::base::UniqueFd;
+
+constexpr RingSize kSize{16, 16 << 10};
+
+std::string failureOf(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const IoException& e) {
+    return e.what();
+  }
+  return "";
+}
+
+void expectRefused(UniqueFd memory) {
+  const std::string why = failureOf(
+      [&] { Segment::adopt(std::move(memory), kSize, makeSecret()); });
+  EXPECT_NE(why.find("not a sealed segment"), std::string::npos) << why;
+}
+
+TEST(SegmentTest, WhatOneEndWritesTheOtherReads) {
+  const Secret secret = makeSecret();
+  auto mine = Segment::create(kSize, secret);
+  auto theirs =
+      Segment::adopt(UniqueFd(::dup(mine->descriptor())), kSize, secret);
+  mine->outgoing(End::kMaker).bytes[5] = 'x';
+  theirs->outgoing(End::kTaker).bytes[5] = 'y';
+  EXPECT_EQ(theirs->incoming(End::kTaker).bytes[5], 'x');
+  EXPECT_EQ(mine->incoming(End::kMaker).bytes[5], 'y');
+}
+
+TEST(SegmentTest, NobodyCanChangeItsSize) {
+  auto segment = Segment::create(kSize, makeSecret());
+  EXPECT_NE(::ftruncate(segment->descriptor(), 0), 0);
+  EXPECT_NE(::ftruncate(segment->descriptor(), 1 << 30), 0);
+  EXPECT_NE(::fcntl(segment->descriptor(), F_ADD_SEALS, F_SEAL_WRITE), 0);
+}
+
+TEST(SegmentTest, AnotherSecretIsRefused) {
+  auto segment = Segment::create(kSize, makeSecret());
+  const std::string why = failureOf([&] {
+    Segment::adopt(UniqueFd(::dup(segment->descriptor())), kSize, makeSecret());
+  });
+  EXPECT_NE(why.find("is not the one"), std::string::npos) << why;
+}
+
+// Each of these could end the reader by SIGBUS later.
+TEST(SegmentTest, MemoryThatCouldVanishIsRefused) {
+  const auto bytes = static_cast<off_t>(segmentBytes(kSize));
+  UniqueFd unsealed(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::posix_fallocate(unsealed.get(), 0, bytes), 0);
+  expectRefused(std::move(unsealed));
+
+  UniqueFd sparse(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(sparse.get(), bytes), 0);
+  ASSERT_EQ(::fcntl(sparse.get(), F_ADD_SEALS,
+                    F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL),
+            0);
+  expectRefused(std::move(sparse));
+
+  auto small = Segment::create({16, 8 << 10}, makeSecret());
+  expectRefused(UniqueFd(::dup(small->descriptor())));
+  expectRefused(UniqueFd(::open("/dev/zero", O_RDWR | O_CLOEXEC)));
+}
+
+// In a child, as it lowers its limits.
+void expectLimit(int resource, rlim_t limit, const char* remedy) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    rlimit value{};
+    ::getrlimit(resource, &value);
+    value.rlim_cur = limit;
+    ::setrlimit(resource, &value);
+    const std::string why = failureOf([] {
+      Segment::create({1024, 1 << 20}, makeSecret());
+    });
+    ::_exit(why.find(remedy) != std::string::npos ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0)
+      << remedy << ": " << status;
+}
+
+TEST(SegmentTest, LimitsAreErrorsWithARemedy) {
+  expectLimit(RLIMIT_FSIZE, 4096, "ulimit -f");
+  // The sanitizers need descriptors and address space of their own.
+#ifndef GLOO_TEST_SANITIZED
+  expectLimit(RLIMIT_NOFILE, 0, "ulimit -n");
+  expectLimit(RLIMIT_AS, 1 << 20, "ulimit -v");
+#endif
+}
+
+// docs/shm.md has this table.
+TEST(SegmentTest, TheMemoryOfARankIsBounded) {
+  for (int peers = 1; peers <= 1023; peers++) {
+    const RingSize size = ringSizeFor(peers);
+    const size_t all = segmentBytes(size) * static_cast<size_t>(peers);
+    EXPECT_LE(all, std::max<size_t>(size_t{10} << 20,
+                                    static_cast<size_t>(peers) * (44 << 10)))
+        << peers;
+  }
+  EXPECT_EQ(ringSizeFor(1).bytes, 256u << 10);
+}
+
+TEST(EndpointTest, AHandoverArrivesWithItsTokenOnly) {
+  Endpoint endpoint;
+  auto segment = Segment::create(kSize, makeSecret());
+  const Secret token = makeSecret();
+  const Handover sent = dial(endpoint.name());
+  handOver(sent, token, segment->descriptor());
+  EXPECT_EQ(sent.pid, ::getpid());
+  EXPECT_NE(failureOf([&] { endpoint.take(makeSecret()); }), "");
+  const Handover taken = endpoint.take(token);
+  EXPECT_EQ(taken.pid, ::getpid());
+  EXPECT_TRUE(taken.memory);
+}
+
+TEST(EndpointTest, AnEndpointThatIsNotHereIsAnError) {
+  const std::string why = failureOf([] { dial(makeSecret()); });
+  EXPECT_NE(why.find("another host"), std::string::npos) << why;
+}
+
+TEST(ProcessMemoryTest, AProcessWithoutTheSecretIsNotRead) {
+  const Secret secret = makeSecret();
+  const Secret other = makeSecret();
+  const auto at = reinterpret_cast<uint64_t>(secret.data());
+  EXPECT_TRUE(ProcessMemory(::getpid(), at, secret).permitted());
+  EXPECT_FALSE(ProcessMemory(::getpid(), at, other).permitted());
+  EXPECT_FALSE(ProcessMemory(::getpid(), 8, secret).permitted());
+  EXPECT_FALSE(ProcessMemory(0, at, secret).permitted());
+}
+
+TEST(ProcessMemoryTest, MemoryThatIsNotThereIsAnError) {
+  const Secret secret = makeSecret();
+  const ProcessMemory memory(::getpid(),
+                             reinterpret_cast<uint64_t>(secret.data()), secret);
+  char byte;
+  EXPECT_EQ(memory.read(&byte, 8, 1), EFAULT);
+}
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

@@ -1,0 +1,57 @@
+// Tells what this build of the library can do on this host. Exit status: 0, 1
+// when an RDMA port that was asked for cannot be used, 2 for a bad command
+// line.
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <iostream>
+
+#include "gloo/config.h"
+#include "tools/gloo_info/reports.h"
+
+namespace {
+
+using gloo_info::RdmaOptions;
+
+// True: all that was asked for can be had.
+bool printAll(const RdmaOptions& rdma, bool rdmaIsWanted) {
+  gloo_info::printBuild(std::cout);
+  gloo_info::printTcp(std::cout);
+#if GLOO_USE_IBVERBS
+  const bool usable = gloo_info::printRdma(std::cout, rdma);
+#else
+  (void)rdma;
+  const bool usable = false;
+  std::cout << "RDMA devices: this build is without them (-DUSE_IBVERBS=ON)\n";
+#endif
+  return usable || !rdmaIsWanted;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "What this build of gloo contains, which devices this host has, and "
+      "which "
+      "of them would be used, and why.");
+  RdmaOptions rdma;
+  auto* wanted = app.add_option_group(
+      "RDMA port",
+      "Tell what happens with these attributes; exit status 1 if "
+      "the port cannot be used");
+  wanted->add_option("--ib-device", rdma.device,
+                     "Name, such as mlx5_0 (default: the first active)");
+  wanted->add_option("--ib-port", rdma.port, "Number of the port (default: 1)");
+  wanted->add_option("--ib-index", rdma.gidIndex,
+                     "Index of the GID (default: -1, choose)");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  try {
+    return printAll(rdma, wanted->count_all() > 0) ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::cerr << "gloo_info: " << error.what() << "\n";
+    return 1;
+  }
+}

@@ -1,0 +1,27 @@
+// What gloo_info can print: one function for each section. Each returns whether
+// what the user asked for can be had.
+#pragma once
+
+#include <ostream>
+#include <string>
+
+namespace gloo_info {
+
+// What this build of the library contains.
+bool printBuild(std::ostream& out);
+
+// The network interfaces, and which one a TCP device would use.
+bool printTcp(std::ostream& out);
+
+// As the attributes of gloo/transport/ibverbs/device.h.
+struct RdmaOptions {
+  std::string device;
+  int port = 1;
+  int gidIndex = -1;
+};
+
+// The RDMA devices with their ports and GIDs, and which one an ibverbs device
+// would use. False when none can be used.
+bool printRdma(std::ostream& out, const RdmaOptions& wanted);
+
+}  // namespace gloo_info

@@ -1,0 +1,134 @@
+#include "transport/base/agreement.h"
+
+#include <algorithm>
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+using internal::checksAgree;
+using internal::sequenceOf;
+using internal::withSequence;
+
+namespace {
+
+constexpr uint64_t kCycle = internal::CheckFields::kMaxSequence;
+constexpr size_t kEntries = 2 * Agreement::kRemembered;
+
+uint16_t sequenceFor(uint64_t number) {
+  return static_cast<uint16_t>((number - 1) % kCycle + 1);
+}
+
+// The number that a sequence stands for on a rank that has begun `begun`
+// operations: one of the kRemembered latest, or one that is ahead. 0: none.
+uint64_t numberFor(uint16_t sequence, uint64_t begun) {
+  const uint64_t ahead = (sequence + kCycle - begun % kCycle) % kCycle;
+  const uint64_t behind = kCycle - ahead;
+  return behind < Agreement::kRemembered && behind < begun ? begun - behind
+                                                           : begun + ahead;
+}
+
+}  // namespace
+
+Agreement::Tag& Agreement::at(uint64_t tag) {
+  if (const auto found = tags_.find(tag); found != tags_.end()) {
+    return found->second;
+  }
+  Tag& fresh = renew(tag);
+  const std::optional<uint64_t> begun = counts_.take(tag);
+  fresh.tag = tag;
+  fresh.counted = begun.has_value();
+  fresh.begun = fresh.latest = begun.value_or(0);
+  std::fill(fresh.entries.begin(), fresh.entries.end(), Entry{});
+  byUse_.pushBack(&fresh);
+  return fresh;
+}
+
+// A tag that nobody has mentioned for long, and that no word waits for, gives
+// way. Its place in the table is used again.
+Agreement::Tag& Agreement::renew(uint64_t tag) {
+  Tag* const oldest = byUse_.front();
+  if (tags_.size() < kTags || oldest->latest > oldest->begun) {
+    if (oldest != nullptr && tags_.size() >= kTags) {
+      byUse_.remove(oldest);
+      byUse_.pushBack(oldest);
+    }
+    Tag& added = tags_[tag];
+    added.entries.resize(kEntries);
+    return added;
+  }
+  byUse_.remove(oldest);
+  if (oldest->counted) {
+    counts_.put(oldest->tag, oldest->begun);
+  }
+  auto node = tags_.extract(oldest->tag);
+  node.key() = tag;
+  return tags_.insert(std::move(node)).position->second;
+}
+
+// The place of this number, which is kept from now on.
+Agreement::Entry& Agreement::entry(Tag& tag, uint64_t number) {
+  while (number >= tag.begun + tag.entries.size() - kRemembered) {
+    std::vector<Entry> wider(2 * tag.entries.size());
+    for (const Entry& old : tag.entries) {
+      if (old.number != 0) {
+        wider[old.number % wider.size()] = old;
+      }
+    }
+    tag.entries = std::move(wider);
+  }
+  return tag.entries[number % tag.entries.size()];
+}
+
+uint64_t Agreement::begin(uint64_t tag, uint64_t word,
+                          std::optional<Conflict>* conflict) {
+  Tag& t = at(tag);
+  byUse_.remove(&t);
+  byUse_.pushBack(&t);
+  const uint64_t number = ++t.begun;
+  t.latest = std::max(t.latest, number);
+  if (!t.counted) {
+    return word;
+  }
+  const Statement mine{rank_, withSequence(word, sequenceFor(number))};
+  Entry& place = entry(t, number);
+  if (place.number == number && !checksAgree(mine.word, place.said.word)) {
+    *conflict = {mine, place.said};
+  }
+  place = {number, mine};
+  lastTag_ = tag;
+  lastWord_ = mine.word;
+  return mine.word;
+}
+
+std::optional<Agreement::Conflict> Agreement::compare(int peer, uint64_t tag,
+                                                      uint64_t word,
+                                                      bool isMessage) {
+  Tag& t = at(tag);
+  const Statement theirs{peer, word};
+  const uint16_t sequence = sequenceOf(word);
+  if (!t.counted || sequence == 0) {
+    return std::nullopt;
+  }
+  const uint64_t number = numberFor(sequence, t.begun);
+  Entry& place = entry(t, number);
+  if (number > t.begun && place.number != number) {
+    place = {number, theirs};
+    t.latest = std::max(t.latest, number);
+    return std::nullopt;
+  }
+  if (number == 0 || place.number != number) {
+    return std::nullopt;  // forgotten with its tag
+  }
+  if (!checksAgree(place.said.word, word)) {
+    return Conflict{place.said, theirs};
+  }
+  // An operation ends when all its messages have come: this rank does not
+  // know of this one.
+  if (number < t.begun && isMessage) {
+    return Conflict{t.entries[t.begun % t.entries.size()].said, theirs};
+  }
+  return std::nullopt;
+}
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,92 @@
+// Whether the ranks of a context run the same collectives. Every check word
+// that arrives - with data, an advert or an announcement - is compared at once
+// with what this rank runs, or has run lately, with the same tag: a message
+// that nobody here will ever receive contradicts as well as one that is waited
+// for. Not thread-safe: lives under the domain's lock.
+//
+// The operations with one tag are counted on every rank, and the number travels
+// in the word. Words of operations that this rank has not begun yet are kept,
+// one for each number, until it does; other ranks' words for that number are
+// compared with the one that is kept.
+//
+// Memory: the words of the kTags tags that were used last, of each the last
+// kRemembered operations and those that are ahead; of all other tags only how
+// often they were used (TagCounts). Steady state allocates nothing, with a few
+// tags that are used again and again as with ever new ones.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "gloo/config.h"
+#include "gloo/internal/check.h"
+#include "transport/base/pool.h"
+#include "transport/base/tag_counts.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+class Agreement {
+ public:
+  using Statement = internal::Statement;
+  struct Conflict {
+    Statement one;
+    Statement other;
+  };
+
+  explicit Agreement(int rank) : rank_(rank) {}
+
+  // This rank begins an operation: returns its word, with its number. *conflict
+  // is set if another rank has contradicted it already.
+  uint64_t begin(uint64_t tag, uint64_t word,
+                 std::optional<Conflict>* conflict);
+
+  // A word has come from `peer`; `isMessage`: with a message, not an advert.
+  std::optional<Conflict> heard(int peer, uint64_t tag, uint64_t word,
+                                bool isMessage) {
+    // Most often that of the operation that was begun last.
+    if (word == lastWord_ && tag == lastTag_) {
+      return std::nullopt;
+    }
+    return compare(peer, tag, word, isMessage);
+  }
+
+  size_t tags() const { return tags_.size(); }
+
+  static constexpr size_t kTags = 512;
+  static constexpr uint64_t kRemembered = 8;
+
+ private:
+  // What was said of the operation `number` with its tag, by whoever was first.
+  struct Entry {
+    uint64_t number = 0;  // from 1; 0: none
+    Statement said;
+  };
+  struct Tag {
+    uint64_t tag = 0;
+    Tag* next = nullptr;
+    Tag* prev = nullptr;
+    bool counted = true;         // else it was forgotten how often it was used
+    uint64_t begun = 0;          // operations, by this rank
+    uint64_t latest = 0;         // number that anybody has mentioned
+    std::vector<Entry> entries;  // by number, modulo their count: a power of 2
+  };
+
+  std::optional<Conflict> compare(int peer, uint64_t tag, uint64_t word,
+                                  bool isMessage);
+  Tag& at(uint64_t tag);
+  Tag& renew(uint64_t tag);
+  Entry& entry(Tag& tag, uint64_t number);
+
+  const int rank_;
+  uint64_t lastTag_ = 0;
+  uint64_t lastWord_ = 0;
+  std::unordered_map<uint64_t, Tag> tags_;
+  Fifo<Tag> byUse_;  // the one that was not used for longest first
+  TagCounts counts_;
+};
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,77 @@
+#include "transport/base/bell.h"
+
+#include <linux/futex.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "gloo/common/error.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+namespace {
+
+timespec toTimespec(std::chrono::nanoseconds time) {
+  time = std::max(time, std::chrono::nanoseconds::zero());
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
+  return {static_cast<time_t>(seconds.count()),
+          static_cast<long>((time - seconds).count())};
+}
+
+// Null for a deadline that never comes.
+const timespec* timeLeft(Deadline deadline, timespec* storage) {
+  if (deadline.never()) {
+    return nullptr;
+  }
+  *storage = toTimespec(deadline.at() - Deadline::Clock::now());
+  return storage;
+}
+
+}  // namespace
+
+void futexWait(std::atomic<uint32_t>& word, Deadline deadline) {
+  while (word.load(std::memory_order_acquire) == 0 && !deadline.expired()) {
+    timespec storage;
+    syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0,
+            timeLeft(deadline, &storage), nullptr, 0);
+  }
+}
+
+UniqueFd makeBell() {
+  UniqueFd bell(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!bell) {
+    GLOO_THROW_IO_EXCEPTION("eventfd: ", std::strerror(errno),
+                            " (raise the limit of open files, ulimit -n)");
+  }
+  return bell;
+}
+
+void ring(const UniqueFd& bell) {
+  const uint64_t one = 1;
+  [[maybe_unused]] const auto rv = write(bell.get(), &one, sizeof(one));
+}
+
+void silence(const UniqueFd& bell) {
+  uint64_t count;
+  [[maybe_unused]] const auto rv = read(bell.get(), &count, sizeof(count));
+}
+
+void waitReadable(int a, int b, Deadline deadline) {
+  pollfd fds[2] = {{a, POLLIN, 0}, {b, POLLIN, 0}};
+  timespec storage;
+  ppoll(fds, 2, timeLeft(deadline, &storage), nullptr);
+}
+
+void futexWake(std::atomic<uint32_t>& word) {
+  word.store(1, std::memory_order_release);
+  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,124 @@
+#include "transport/base/buffer.h"
+
+#include "gloo/common/logging.h"
+#include "transport/base/pair.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+Buffer::Buffer(Context& context, Pair& pair, Side side, int slot, void* ptr,
+               size_t size)
+    : transport::Buffer(slot, ptr, size),
+      context_(context),
+      pair_(pair),
+      side_(side),
+      kept_(side == Side::kSend ? context.keep(ptr, size) : nullptr) {
+  if (side == Side::kRecv) {
+    auto lock = context_.lock();
+    index_ = pair_.addBound(*this, slot, ptr, size);
+  }
+}
+
+// Afterwards neither this process nor the peer touches the memory for us.
+Buffer::~Buffer() {
+  if (origin_.inherited()) {
+    return;
+  }
+  auto lock = context_.lock();
+  if (side_ == Side::kRecv) {
+    pair_.removeBound(index_);
+    context_.drain(
+        lock, [this] { return !pair_.receivingBound(index_); },
+        "a bound buffer");
+  } else {
+    context_.drain(
+        lock, [this] { return pending_ == 0; }, "a bound buffer");
+    context_.disown(*this);
+  }
+}
+
+void Buffer::send(size_t offset, size_t length, size_t roffset) {
+  origin_.check("buffer");
+  GLOO_ENFORCE(side_ == Side::kSend, "send on a receive buffer, slot ", slot_);
+  GLOO_ENFORCE(offset <= size_ && length <= size_ - offset, "send of bytes ",
+               offset, "+", length, " of a buffer of ", size_, " bytes, slot ",
+               slot_);
+  auto lock = context_.lock();
+  const int64_t remote = pair_.boundBytes(slot_);
+  GLOO_ENFORCE(
+      remote < 0 || (roffset <= static_cast<uint64_t>(remote) &&
+                     length <= static_cast<uint64_t>(remote) - roffset),
+      "send of ", length, " bytes to offset ", roffset,
+      " of the peer's buffer of ", remote, " bytes, slot ", slot_);
+  if (debug_) {
+    GLOO_DEBUG("rank ", context_.rank(), ": slot ", slot_, ": send of ", length,
+               " bytes to rank ", pair_.peer());
+  }
+  Operation& op = context_.newOperation(*this);
+  op.kind = kBoundWrite;
+  op.isSend = true;
+  op.peer = pair_.peer();
+  op.data = static_cast<char*>(ptr_) + offset;
+  op.bytes = length;
+  op.slot = static_cast<uint64_t>(static_cast<int64_t>(slot_));
+  op.remoteOffset = roffset;
+  pending_++;
+  context_.start(op);
+}
+
+void Buffer::onOperation(Operation& op) {
+  pending_--;
+  if (op.state.load(std::memory_order_relaxed) == Operation::State::kDone) {
+    sent_++;
+  }
+  context_.operations.give(&op);
+}
+
+void Buffer::wait(uint64_t& done, const char* what) {
+  origin_.check("buffer");
+  auto lock = context_.lock();
+  const auto ready = [this, &done] {
+    return done > 0 || context_.failedLocked() ||
+           (pair_.departed() && (side_ == Side::kRecv || pending_ == 0));
+  };
+  const auto deadline = Deadline::after(context_.getTimeout());
+  if (!context_.domain().wait(lock, ready, deadline)) {
+    internal::Cause cause;
+    cause.kind = internal::Cause::Kind::kTimeout;
+    cause.foundBy = context_.rank();
+    cause.culprit = pair_.peer();
+    cause.text = MakeString("Timed out after ", context_.getTimeout().count(),
+                            " ms waiting for a bound buffer's ", what, " rank ",
+                            pair_.peer(), ", slot ", slot_);
+    context_.failTimeout(lock, std::move(cause));
+  }
+  if (done == 0) {
+    if (!context_.failedLocked()) {
+      context_.failDeparted(pair_.peer());
+    }
+    context_.throwIfFailed(MakeString("bound buffer's ", what, " rank ",
+                                      pair_.peer(), ", slot ", slot_));
+  }
+  done--;
+}
+
+void Buffer::waitRecv() { wait(arrived_, "receive from"); }
+
+void Buffer::waitSend() { wait(sent_, "send to"); }
+
+std::unique_ptr<transport::Buffer> Pair::createSendBuffer(int slot, void* ptr,
+                                                          size_t size) {
+  context_.checkUsable("createSendBuffer");
+  return std::make_unique<Buffer>(context_, *this, Buffer::Side::kSend, slot,
+                                  ptr, size);
+}
+
+std::unique_ptr<transport::Buffer> Pair::createRecvBuffer(int slot, void* ptr,
+                                                          size_t size) {
+  context_.checkUsable("createRecvBuffer");
+  return std::make_unique<Buffer>(context_, *this, Buffer::Side::kRecv, slot,
+                                  ptr, size);
+}
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,47 @@
+// Bound buffers over the protocol of pair.h.
+#pragma once
+
+#include <cstdint>
+
+#include "gloo/config.h"
+#include "gloo/transport/buffer.h"
+#include "transport/base/context.h"
+#include "transport/base/fork.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+class Buffer final : public transport::Buffer, public OperationOwner {
+ public:
+  enum class Side { kSend, kRecv };
+
+  Buffer(Context& context, Pair& pair, Side side, int slot, void* ptr,
+         size_t size);
+  ~Buffer() override;
+
+  using transport::Buffer::send;
+  void send(size_t offset, size_t length, size_t roffset) override;
+  void waitRecv() override;
+  void waitSend() override;
+
+  // REQUIRE the domain's lock.
+  void onArrival() { arrived_++; }
+  void onOperation(Operation& op) override;
+
+ private:
+  void wait(uint64_t& done, const char* what);
+
+  Context& context_;
+  Pair& pair_;
+  const Side side_;
+  Origin origin_;
+  // Of a send buffer; a receive buffer's is registered for the peer.
+  const std::unique_ptr<internal::KeptMemory> kept_;
+  uint32_t index_ = 0;    // of a receive buffer
+  uint64_t arrived_ = 0;  // writes of the peer's that nobody waited for yet
+  uint64_t sent_ = 0;     // sends likewise
+  uint64_t pending_ = 0;  // sends that are not complete
+};
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,343 @@
+#include "transport/base/connector.h"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "gloo/common/error.h"
+#include "gloo/common/logging.h"
+#include "transport/base/connector_impl.h"
+#include "transport/base/lifeline.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using Progress = HelloExchange::Progress;
+
+constexpr int kBacklog = 4096;  // cut to net.core.somaxconn
+// Accepted connections whose hello is not complete: the oldest gives way.
+constexpr size_t kMaxCallers = 256;
+// A caller that has not said who it is by then is not one of ours.
+constexpr milliseconds kCallerLimit{5000};
+// After accept() failed for want of a descriptor or of memory.
+constexpr milliseconds kAcceptPause{100};
+// Rounds of a spinning driver between two looks when nothing is under way.
+constexpr uint32_t kRestRounds = 128;
+constexpr uint64_t kListener = 0;
+
+}  // namespace
+
+Connector::Impl::Impl(ProgressDomain& domain, const SocketAddress& local)
+    : domain(domain),
+      epoll(::epoll_create1(EPOLL_CLOEXEC)),
+      listener_(listenOn(local, kBacklog)) {
+  endpoint = localAddress(listener_.get());
+  epoll_event event{};
+  event.data.u64 = kListener;
+  if (!epoll ||
+      ::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, listener_.get(), &event) != 0) {
+    const int error = errno;
+    GLOO_THROW_IO_EXCEPTION("epoll: ", errnoText(error), errnoRemedy(error));
+  }
+  listen(true);
+}
+
+void Connector::Impl::listen(bool on) {
+  listening_ = on;
+  epoll_event event{};
+  event.events = on ? uint32_t{EPOLLIN} : 0;
+  event.data.u64 = kListener;
+  ::epoll_ctl(epoll.get(), EPOLL_CTL_MOD, listener_.get(), &event);
+}
+
+void Connector::Impl::watch(uint64_t id, Call& call, bool add) {
+  epoll_event event{};
+  event.events = call.sending ? EPOLLOUT : EPOLLIN;
+  event.data.u64 = id;
+  ::epoll_ctl(epoll.get(), add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD,
+              call.exchange.socket(), &event);
+}
+
+void Connector::Impl::connect(uint64_t nonce, const SocketAddress& to,
+                              const Hello& mine, uint64_t tag,
+                              milliseconds limit) {
+  const uint64_t id = nextId_++;
+  Call& call = calls_[id];
+  call.outgoing = true;
+  call.sending = true;
+  call.nonce = nonce;
+  call.dstNonce = mine.dstNonce;
+  call.tag = tag;
+  call.to = to;
+  call.deadline = Clock::now() + std::min(limit, milliseconds(3'600'000));
+  call.exchange.setOutgoing(mine);
+  if (call.exchange.connect(to) == Progress::kFailed) {
+    stillborn_.push_back(id);
+  } else {
+    watch(id, call, true);
+  }
+  domain.changed();
+}
+
+void Connector::Impl::removeParty(uint64_t nonce) {
+  parties.erase(nonce);
+  std::erase_if(calls_, [&](const auto& entry) {
+    const bool theirs = entry.second.nonce == nonce;
+    callers_ -= theirs && !entry.second.outgoing ? 1 : 0;
+    return theirs;
+  });
+}
+
+bool Connector::Impl::poll() {
+  if (!look_ && calls_.empty() && ++rounds_ % kRestRounds != 0) {
+    return false;
+  }
+  look_ = false;
+  const std::vector<uint64_t> stillborn = std::exchange(stillborn_, {});
+  for (const uint64_t id : stillborn) {
+    if (const auto at = calls_.find(id); at != calls_.end()) {
+      fail(at, at->second.exchange.why());
+    }
+  }
+  std::array<epoll_event, 64> events;
+  const int n = ::epoll_wait(epoll.get(), events.data(), events.size(), 0);
+  for (int i = 0; i < n; i++) {
+    if (events[i].data.u64 == kListener) {
+      acceptAll();
+    } else {
+      advance(events[i].data.u64);
+    }
+  }
+  expire();
+  return n > 0 || !stillborn.empty();
+}
+
+void Connector::Impl::acceptAll() {
+  for (;;) {
+    UniqueFd socket;
+    const int error = acceptFrom(listener_.get(), &socket);
+    if (error != 0) {
+      onAcceptError(error);
+      return;
+    }
+    if (callers_ >= kMaxCallers) {
+      const auto oldest = std::find_if(
+          calls_.begin(), calls_.end(),
+          [](const auto& entry) { return !entry.second.outgoing; });
+      fail(oldest, "too many callers that do not greet");
+    }
+    const uint64_t id = nextId_++;
+    Call& call = calls_[id];
+    call.exchange = HelloExchange(std::move(socket));
+    call.deadline = Clock::now() + kCallerLimit;
+    callers_++;
+    watch(id, call, true);
+    advance(id);  // the hello is usually there already
+  }
+}
+
+void Connector::Impl::onAcceptError(int error) {
+  if (error != EMFILE && error != ENFILE && error != ENOBUFS &&
+      error != ENOMEM) {
+    return;  // EAGAIN, or the caller has gone again
+  }
+  listen(false);
+  listenAgain_ = Clock::now() + kAcceptPause;
+  if (shortage_.allows(Clock::now())) {
+    GLOO_WARN("Cannot accept connections on ", endpoint.str(), ": ",
+              errnoText(error), errnoRemedy(error));
+  }
+}
+
+void Connector::Impl::advance(uint64_t id) {
+  for (;;) {
+    const auto at = calls_.find(id);
+    if (at == calls_.end()) {
+      return;
+    }
+    Call& call = at->second;
+    const Progress progress =
+        call.sending ? call.exchange.send() : call.exchange.receive();
+    if (progress == Progress::kBlocked) {
+      return;
+    }
+    if (progress == Progress::kFailed) {
+      fail(at, call.exchange.why());
+      return;
+    }
+    if (call.sending != call.outgoing) {  // the second half is done
+      finish(at);
+      return;
+    }
+    turn(id, call);
+  }
+}
+
+// The first hello is through; now the other direction.
+void Connector::Impl::turn(uint64_t id, Call& call) {
+  if (!call.outgoing) {
+    const Hello mine = answer(call);
+    if (!calls_.contains(id)) {
+      return;  // the party was removed meanwhile
+    }
+    call.answer = mine.verdict;
+    call.exchange.setOutgoing(mine);
+  }
+  call.sending = !call.sending;
+  watch(id, call, false);
+}
+
+Hello Connector::Impl::answer(Call& call) {
+  const Hello& theirs = call.exchange.theirs();
+  const auto party = parties.find(theirs.dstNonce);
+  if (theirs.verdict == Verdict::kNone && party != parties.end()) {
+    call.nonce = theirs.dstNonce;
+    return party->second->onHello(theirs);
+  }
+  Hello mine;
+  mine.purpose = theirs.purpose;
+  mine.verdict = Verdict::kUnknown;
+  mine.dstNonce = theirs.srcNonce;
+  mine.text = "another process lives there now: the address is stale";
+  return mine;
+}
+
+// Both hellos are through.
+void Connector::Impl::finish(Calls::iterator at) {
+  if (!at->second.outgoing) {
+    Call call = std::move(at->second);
+    callers_--;
+    calls_.erase(at);
+    finishCaller(call);
+    return;
+  }
+  const Hello& theirs = at->second.exchange.theirs();
+  if (theirs.verdict != Verdict::kAccepted) {
+    fail(at, theirs.text);
+    return;
+  }
+  if (theirs.srcNonce != at->second.dstNonce) {
+    fail(at, "the answer comes from another process");
+    return;
+  }
+  Call call = std::move(at->second);
+  calls_.erase(at);
+  if (const auto party = parties.find(call.nonce); party != parties.end()) {
+    ::epoll_ctl(epoll.get(), EPOLL_CTL_DEL, call.exchange.socket(), nullptr);
+    UniqueFd socket = call.exchange.takeSocket();
+    party->second->onConnected(call.exchange.theirs(), std::move(socket),
+                               call.tag);
+  }
+}
+
+void Connector::Impl::finishCaller(Call& call) {
+  const Hello& theirs = call.exchange.theirs();
+  ::epoll_ctl(epoll.get(), EPOLL_CTL_DEL, call.exchange.socket(), nullptr);
+  if (call.answer != Verdict::kAccepted) {
+    return;
+  }
+  if (theirs.purpose == Purpose::kLifeline) {
+    Lifelines::instance().adopt(call.exchange.takeSocket(), theirs);
+  } else if (theirs.purpose == Purpose::kPair) {
+    if (const auto party = parties.find(call.nonce); party != parties.end()) {
+      party->second->onConnected(theirs, call.exchange.takeSocket(), 0);
+    }
+  }
+}
+
+// `why` by value: it may be part of the call.
+void Connector::Impl::fail(Calls::iterator at, std::string why) {
+  Call call = std::move(at->second);
+  calls_.erase(at);
+  if (!call.outgoing) {
+    callers_--;
+    if (garbage_.allows(Clock::now())) {
+      GLOO_DEBUG("A connection to ", endpoint.str(), " was refused: ", why);
+    }
+    return;
+  }
+  const auto party = parties.find(call.nonce);
+  if (party == parties.end()) {
+    return;
+  }
+  auto failure = Party::Failure::kUnreachable;
+  if (call.exchange.answered()) {
+    const Verdict verdict = call.exchange.theirs().verdict;
+    failure = verdict == Verdict::kRefused   ? Party::Failure::kRefused
+              : verdict == Verdict::kUnknown ? Party::Failure::kUnknown
+                                             : failure;
+  }
+  const std::string text =
+      failure == Party::Failure::kRefused ? why : call.to.str() + ": " + why;
+  party->second->onConnectFailed(call.tag, failure, text);
+}
+
+void Connector::Impl::expire() {
+  const auto now = Clock::now();
+  if (!listening_ && now >= listenAgain_) {
+    listen(true);
+  }
+  for (;;) {
+    const auto late = std::find_if(
+        calls_.begin(), calls_.end(),
+        [&](const auto& entry) { return now >= entry.second.deadline; });
+    if (late == calls_.end()) {
+      return;
+    }
+    fail(late, "no answer in time");
+  }
+}
+
+bool Connector::Impl::arm() {
+  look_ = true;
+  return !stillborn_.empty();
+}
+
+milliseconds Connector::Impl::nextTimer() const {
+  auto next = listening_ ? Clock::time_point::max() : listenAgain_;
+  for (const auto& [id, call] : calls_) {
+    next = std::min(next, call.deadline);
+  }
+  if (next == Clock::time_point::max()) {
+    return milliseconds::max();
+  }
+  return std::max(milliseconds(0),
+                  std::chrono::ceil<milliseconds>(next - Clock::now()));
+}
+
+Connector::Connector(ProgressDomain& domain, const SocketAddress& local)
+    : impl_(std::make_unique<Impl>(domain, local)) {
+  domain.add(*this);
+}
+
+Connector::~Connector() {
+  if (!impl_->origin.inherited()) {
+    impl_->domain.remove(*this);
+  }
+}
+
+const SocketAddress& Connector::endpoint() const { return impl_->endpoint; }
+
+void Connector::addParty(uint64_t nonce, Party& party) {
+  impl_->parties[nonce] = &party;
+}
+
+void Connector::removeParty(uint64_t nonce) { impl_->removeParty(nonce); }
+
+void Connector::connect(uint64_t nonce, const SocketAddress& to,
+                        const Hello& mine, uint64_t tag, milliseconds limit) {
+  impl_->connect(nonce, to, mine, tag, limit);
+}
+
+bool Connector::poll() { return impl_->poll(); }
+bool Connector::arm() { return impl_->arm(); }
+int Connector::wakeFd() const { return impl_->epoll.get(); }
+milliseconds Connector::nextTimer() const { return impl_->nextTimer(); }
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

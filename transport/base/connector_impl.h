@@ -1,0 +1,81 @@
+// What is behind a Connector: its listener, and the calls that are under way.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "gloo/config.h"
+#include "transport/base/connector.h"
+#include "transport/base/fork.h"
+#include "transport/base/hello_exchange.h"
+#include "transport/base/rate_limit.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+// Everything REQUIRES the domain's lock.
+class Connector::Impl {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using milliseconds = std::chrono::milliseconds;
+
+  Impl(ProgressDomain& domain, const SocketAddress& local);
+
+  void connect(uint64_t nonce, const SocketAddress& to, const Hello& mine,
+               uint64_t tag, milliseconds limit);
+  void removeParty(uint64_t nonce);
+  bool poll();
+  bool arm();
+  milliseconds nextTimer() const;
+
+  ProgressDomain& domain;
+  std::unordered_map<uint64_t, Party*> parties;
+  SocketAddress endpoint;
+  UniqueFd epoll;
+  Origin origin;
+
+ private:
+  // A connection on which hellos are being exchanged.
+  struct Call {
+    HelloExchange exchange;
+    bool outgoing = false;
+    bool sending = false;  // else receiving
+    uint64_t nonce = 0;    // of our party; 0: not known yet
+    uint64_t dstNonce = 0;
+    uint64_t tag = 0;
+    Verdict answer = Verdict::kNone;  // ours, to a caller
+    SocketAddress to;
+    Clock::time_point deadline;
+  };
+  using Calls = std::map<uint64_t, Call>;  // by age
+
+  void acceptAll();
+  void onAcceptError(int error);
+  void listen(bool on);
+  void watch(uint64_t id, Call& call, bool add);
+  void advance(uint64_t id);
+  void turn(uint64_t id, Call& call);
+  Hello answer(Call& call);
+  void finish(Calls::iterator at);
+  void finishCaller(Call& call);
+  void fail(Calls::iterator at, std::string why);
+  void expire();
+
+  UniqueFd listener_;
+  bool listening_ = false;
+  Clock::time_point listenAgain_{};
+  Calls calls_;
+  size_t callers_ = 0;
+  uint64_t nextId_ = 1;
+  std::vector<uint64_t> stillborn_;  // calls that could not even start
+  uint32_t rounds_ = 0;
+  bool look_ = true;
+  RateLimit garbage_;
+  RateLimit shortage_;
+};
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

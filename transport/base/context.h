@@ -1,0 +1,272 @@
+// A transport context over links: one protocol for every transport. It is the
+// channel of the collectives, the mesh of the rendezvous, and a party of its
+// device's connector.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "gloo/config.h"
+#include "gloo/internal/channel.h"
+#include "gloo/internal/mesh.h"
+#include "gloo/internal/profile.h"
+#include "gloo/internal/statistics.h"
+#include "gloo/transport/context.h"
+#include "transport/base/agreement.h"
+#include "transport/base/connector.h"
+#include "transport/base/device.h"
+#include "transport/base/fork.h"
+#include "transport/base/pair.h"
+#include "transport/base/progress.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+class KeptMemory;
+class RegionKey;
+
+// What an operation of the public interface belongs to: told of its end, under
+// the domain's lock, and then owns it again.
+class OperationOwner {
+ public:
+  virtual ~OperationOwner() = default;
+  virtual void onOperation(Operation& op) = 0;
+};
+
+// Memory that remote ranks may put to and get from.
+struct ExportedRegion {
+  char* ptr = nullptr;
+  size_t size = 0;
+  uint64_t inUse = 0;  // answers to gets that are on their way
+  std::unique_ptr<Region> region;
+};
+
+class Context final : public transport::Context,
+                      public internal::Channel,
+                      public internal::Mesh,
+                      public Party {
+ public:
+  Context(std::shared_ptr<Device> device, int rank, int size, bool lazy);
+  ~Context() override;
+
+  // transport::Context
+  std::unique_ptr<transport::Pair>& getPair(int rank) override;
+  std::unique_ptr<transport::Pair>& createPair(int rank) override;
+  void createAndConnectAllPairs(std::shared_ptr<IStore> store) override;
+  std::unique_ptr<transport::UnboundBuffer> createUnboundBuffer(
+      void* ptr, size_t size) override;
+  std::unique_ptr<RemoteKey> deserializeRemoteKey(
+      const std::string& serialized) override;
+
+  // internal::Channel
+  uint64_t begin(uint64_t slot, uint64_t check) override;
+  void postSend(Operation& op, int dst, uint64_t slot, const void* data,
+                size_t bytes, uint64_t check) override;
+  void postRecv(Operation& op, int src, uint64_t slot, void* data, size_t bytes,
+                uint64_t check) override;
+  std::unique_ptr<internal::KeptMemory> keep(void* data, size_t bytes) override;
+  bool waitUntil(const std::function<bool()>& ready,
+                 Deadline deadline) override;
+  void poll() override;
+  void cancel(Operation& op) override;
+  void fail(internal::CausePtr cause) override;
+  internal::CausePtr failure() const override;
+  int rank() const override { return transport::Context::rank; }
+  int size() const override { return transport::Context::size; }
+  std::string linkName(int peer) const override;
+  size_t eagerBytes() const override { return eagerBytes_; }
+
+  // internal::Mesh
+  internal::PeerAddress address() override;
+  internal::PeerAddress decode(const std::vector<char>& bytes) const override;
+  void addPeer(const internal::PeerAddress& peer) override;
+  PeerState peerState(int rank) const override;
+  uint64_t peerNonce(int rank) const override;
+  std::string peerTrouble(int rank) const override;
+  void progress(std::chrono::milliseconds limit) override;
+  bool allConnected() const override;
+  bool isAlive(const internal::PeerAddress& peer,
+               std::chrono::milliseconds limit) override;
+  bool isGone(const internal::PeerAddress& peer) const override;
+  void refuse(const std::string& why) override;
+  void complete(uint64_t worldNonce,
+                std::shared_ptr<const internal::Profile> profile) override;
+
+  // Party
+  Hello onHello(const Hello& theirs) override;
+  void onConnected(const Hello& theirs, UniqueFd socket, uint64_t tag) override;
+  void onConnectFailed(uint64_t tag, Failure failure,
+                       const std::string& text) override;
+
+  // ---- For Pair, Buffer, UnboundBuffer. ----
+  ProgressDomain& domain() { return device_->domain(); }
+  Device& device() { return *device_; }
+  internal::Statistics& counts() { return device_->counts(); }
+  ProgressDomain::Lock lock() { return device_->domain().lock(); }
+
+  // Everything below REQUIRES the lock.
+
+  // An operation of `owner`'s; goes back to `operations` after its end.
+  Operation& newOperation(OperationOwner& owner);
+  Operation& newReply();
+  // Starts an operation whose kind, peer, data and bytes are set. Throws the
+  // cause when the context has failed or the peer has left.
+  void start(Operation& op);
+  void startAny(Operation& op, const std::vector<int>& sources);
+  void checkSources(const std::vector<int>& sources, uint64_t slot);
+  Pair& usablePair(int peer);
+  void checkPresent(Pair& pair, const uint64_t* receiveSlot);
+  void throwIfFailed(std::string_view operation) const;
+  // "recv from rank 2, slot 0x2a, 0 of 4096 bytes, over tcp"
+  std::string describe(const Operation& op) const;
+
+  // An operation has ended.
+  void ended(Operation& op, Operation::State state);
+  void failLocked(internal::CausePtr cause);
+  void failNew(internal::Cause::Kind kind, int culprit,
+               const std::string& text);
+  // Gives up the lock meanwhile.
+  void timedOut(ProgressDomain::Lock& lock, const OperationOwner& owner,
+                const char* what, std::chrono::nanoseconds elapsed);
+  void failTimeout(ProgressDomain::Lock& lock, internal::Cause cause);
+  bool failedLocked() const { return cause_ != nullptr; }
+  // A check word has come with a message or an advert. False, and the context
+  // has failed, if it contradicts.
+  bool hear(int peer, uint64_t slot, uint64_t word, bool isMessage) {
+    const uint64_t tag = internal::tagOf(slot);
+    const auto conflict = agreement_.heard(peer, tag, word, isMessage);
+    if (conflict) {
+      failMismatch(tag, conflict->one, conflict->other);
+    }
+    return !conflict;
+  }
+  void failMismatch(uint64_t tag, const internal::Statement& one,
+                    const internal::Statement& other);
+  // A peer has said bye.
+  void onDeparture(int peer);
+  void failDeparted(int peer);
+
+  // Waits until over(), or gives the context up after 2 s.
+  void drain(ProgressDomain::Lock& lock, const ProgressDomain::Ready& over,
+             const char* what);
+  // Ends all operations of the owner; its first receive or send.
+  void cancelOwned(ProgressDomain::Lock& lock, OperationOwner& owner);
+  void cancelFirst(ProgressDomain::Lock& lock, const OperationOwner& owner,
+                   bool sends);
+  // The owner is about to be destroyed.
+  void disown(OperationOwner& owner);
+
+  uint32_t exportRegion(void* ptr, size_t size);
+  void withdrawRegion(ProgressDomain::Lock& lock, uint32_t id);
+  ExportedRegion* exported(uint32_t id);
+  void copyLocal(const RegionKey& key, bool isPut, char* local, size_t roffset,
+                 size_t bytes);
+  const Region* registerFor(Operation& op, Rights rights);
+  // The keeper is about to be destroyed.
+  void forgetKept(KeptMemory& kept);
+  uint64_t nonce() const { return nonce_; }
+
+  // ---- These take the lock. ----
+  void checkUsable(const char* what) const;
+  // By hand: both sides call it with the other's address.
+  void connectPair(int peer, const std::vector<char>& bytes);
+  void close();
+  void closePair(int peer);
+  std::shared_ptr<const internal::Profile> profile() const { return profile_; }
+
+  Pool<RecvEntry> entries;
+  Pool<Arrival> arrivals;
+  Pool<Intro> intros;
+  Pool<StoredAdvert> adverts;
+  Pool<SlotState> slotStates;
+  Pool<Operation> operations;
+  BounceMemory bounce;
+
+ private:
+  // How far the connection to one peer is.
+  struct Peer {
+    bool known = false;
+    AddressRecord record;
+    SocketAddress endpoint;
+    std::unique_ptr<PendingLink> pending;    // of our call
+    std::unique_ptr<PendingLink> answering;  // of the peer's call
+    bool calling = false;
+    bool probing = false;
+    bool byHand = false;  // Pair::connect waits for it
+    PeerState state = PeerState::kUnknown;
+    std::string trouble;
+    uint64_t nonce = 0;  // of the process that is connected
+    Deadline::Clock::time_point retryAt;
+    std::chrono::milliseconds backoff{5};
+  };
+  // Tags of calls: a rank, or from here on a probe.
+  static constexpr uint64_t kFirstProbe = uint64_t{1} << 32;
+  static constexpr uint64_t kProbeOfRank = uint64_t{1} << 31;  // plus the rank
+  struct Probe {
+    bool done = false;
+    bool alive = false;
+  };
+
+  Pair* pairAt(int peer) const;
+  Pair& makePair(int peer);
+  void goodbye(ProgressDomain::Lock& lock);
+  void failPending();
+
+  // context_operations.cc
+  void post(Operation& op, bool isSend, int peer, uint64_t slot, void* data,
+            size_t bytes, uint64_t check);
+  void cancelOne(Operation& op);
+  void waitForEnd(ProgressDomain::Lock& lock, const ProgressDomain::Ready& over,
+                  const char* what);
+  bool owns(const OperationOwner& owner) const;
+  static std::string sourcesOf(const Operation& op);
+  std::string linkNameLocked(int peer) const;
+
+  // context_mesh.cc
+  void addPeerLocked(const internal::PeerAddress& peer);
+  bool allConnectedLocked() const;
+  // The peers that do not answer a greeting within a moment.
+  std::vector<int> silentRanks(ProgressDomain::Lock& lock);
+  void callPeers();
+  void call(int peer);
+  void probe(int peer);
+  void want(int peer);
+  Hello greeting(Purpose purpose, const Peer& to) const;
+  void noteProbe(const Hello& theirs);
+  void endProbe(uint64_t tag, bool alive);
+  std::string objection(const Hello& theirs) const;
+  void joinLifelines();
+
+  std::shared_ptr<Device> device_;
+  const bool lazy_;
+  Origin origin_;
+  size_t eagerBytes_ = 0;
+  uint64_t nonce_;
+  uint64_t worldNonce_ = 0;
+  bool joined_ = false;  // lifelines
+  bool closed_ = false;
+  bool complete_ = false;
+  internal::CausePtr cause_;
+  Agreement agreement_;
+  std::string refusal_;  // told to everyone who calls
+  std::vector<std::unique_ptr<transport::Pair>> pairs_;
+  std::vector<Peer> peers_;
+  Fifo<Operation, &Operation::nextPending, &Operation::prevPending> pending_;
+  std::unordered_map<uint32_t, ExportedRegion> exports_;
+  uint32_t nextExport_ = 1;
+  std::map<uint64_t, Probe> probes_;
+  uint64_t nextProbe_ = 0;
+  uint64_t serial_ = 0;
+  std::unordered_map<Operation*, std::unique_ptr<Region>> registered_;
+  std::multimap<const char*, KeptMemory*> kept_;  // by their first byte
+  uint64_t changes_ = 0;                          // of any peer's state
+  std::shared_ptr<const internal::Profile> profile_;
+};
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,78 @@
+// Which peers are alive, as far as this process can tell.
+#include <signal.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "gloo/common/string.h"
+#include "transport/base/context.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+using std::chrono::milliseconds;
+using Clock = Deadline::Clock;
+
+namespace {
+
+// How long, and how many, peers are asked for a sign of life.
+constexpr milliseconds kSignOfLife{300};
+constexpr int kMostAsked = 256;
+
+}  // namespace
+
+// Processes that live greet back, whatever they do: their background thread
+// does. Refusals count as answers.
+std::vector<int> Context::silentRanks(ProgressDomain::Lock& lock) {
+  std::map<int, uint64_t> calls;
+  for (int peer = 0; peer < size(); peer++) {
+    const Peer& p = peers_[static_cast<size_t>(peer)];
+    if (p.known && static_cast<int>(calls.size()) < kMostAsked) {
+      const uint64_t tag = kFirstProbe + nextProbe_++;
+      probes_[tag] = {};
+      calls[peer] = tag;
+      device_->connector().connect(nonce_, p.endpoint,
+                                   greeting(Purpose::kProbe, p), tag,
+                                   2 * kSignOfLife);
+    }
+  }
+  const auto answered = [&](const auto& call) {
+    return probes_[call.second].done;
+  };
+  domain().wait(
+      lock,
+      [&] {
+        return cause_ != nullptr ||
+               std::all_of(calls.begin(), calls.end(), answered);
+      },
+      Deadline(Clock::now() + kSignOfLife));
+  std::vector<int> silent;
+  for (const auto& call : calls) {
+    if (!answered(call)) {
+      silent.push_back(call.first);
+    }
+    probes_.erase(call.second);
+  }
+  return silent;
+}
+
+bool Context::isGone(const internal::PeerAddress& peer) const {
+  if (peer.hostId != hostIdentity() || peer.pid <= 0) {
+    return false;
+  }
+  std::ifstream file(MakeString("/proc/", peer.pid, "/stat"));
+  const std::string stat(std::istreambuf_iterator<char>(file), {});
+  const size_t afterName = stat.rfind(')');
+  if (afterName != std::string::npos && afterName + 2 < stat.size()) {
+    // A zombie has died too: its parent has not looked yet.
+    const char state = stat[afterName + 2];
+    return state == 'Z' || state == 'X';
+  }
+  return kill(peer.pid, 0) != 0 && errno == ESRCH;
+}
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

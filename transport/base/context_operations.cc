@@ -1,0 +1,395 @@
+// Starting, waiting for and ending operations.
+#include <algorithm>
+
+#include "gloo/common/logging.h"
+#include "transport/base/context.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+using internal::Cause;
+using std::chrono::milliseconds;
+
+namespace {
+
+// How long the end of a single operation may take before the context is given
+// up.
+constexpr milliseconds kCancelLimit{2000};
+
+void reset(Operation& op) {
+  op.bytesDone.store(0, std::memory_order_relaxed);
+  op.check = 0;
+  op.owner = nullptr;
+  op.user = nullptr;
+  op.region = nullptr;
+  op.regionOffset = 0;
+  op.bytesQueued = 0;
+  op.parts = 0;
+  op.remoteOffset = 0;
+  op.kind = kMessage;
+  op.phase = kBacklog;
+}
+
+}  // namespace
+
+Operation& Context::newOperation(OperationOwner& owner) {
+  Operation& op = *operations.take();
+  reset(op);
+  op.user = &owner;
+  return op;
+}
+
+// The target's side of a get: ends without telling anybody.
+Operation& Context::newReply() {
+  Operation& op = *operations.take();
+  reset(op);
+  op.kind = kGetReply;
+  op.isSend = true;
+  op.state.store(Operation::State::kPending, std::memory_order_relaxed);
+  pending_.pushBack(&op);
+  return op;
+}
+
+Pair& Context::usablePair(int peer) {
+  throwIfFailed("starting an operation");
+  if (peer < 0 || peer >= size() || peer == rank()) {
+    GLOO_THROW_INVALID_OPERATION_EXCEPTION(
+        "rank ", rank(), ": operation with rank ", peer,
+        ": it must be another rank of the group of ", size());
+  }
+  Pair* pair = pairAt(peer);
+  if (pair == nullptr) {
+    GLOO_THROW_INVALID_OPERATION_EXCEPTION(
+        "rank ", rank(), ": operation with rank ", peer,
+        ", to which there is no connection: call connectFullMesh first");
+  }
+  return *pair;
+}
+
+// What a rank sent before it left can still be received.
+void Context::checkPresent(Pair& pair, const uint64_t* receiveSlot) {
+  if (!pair.departed() ||
+      (receiveSlot != nullptr && pair.hasArrival(*receiveSlot))) {
+    return;
+  }
+  failDeparted(pair.peer());
+  throwIfFailed(MakeString("operation with rank ", pair.peer()));
+}
+
+void Context::checkSources(const std::vector<int>& sources, uint64_t slot) {
+  if (sources.empty()) {
+    GLOO_THROW_INVALID_OPERATION_EXCEPTION("rank ", rank(),
+                                           ": a receive from any of no ranks");
+  }
+  throwIfFailed("starting a receive");
+  bool present = false;
+  for (const int source : sources) {
+    Pair& pair = usablePair(source);
+    present = present || !pair.departed() || pair.hasArrival(slot);
+  }
+  if (!present) {
+    checkPresent(usablePair(sources.front()), &slot);
+  }
+}
+
+void Context::start(Operation& op) {
+  Pair& pair = usablePair(op.peer);
+  const bool receives = op.kind == kMessage && !op.isSend;
+  checkPresent(pair, receives ? &op.slot : nullptr);
+  op.serial = ++serial_;
+  op.state.store(Operation::State::kPending, std::memory_order_relaxed);
+  pending_.pushBack(&op);
+  if (!pair.linked()) {
+    want(op.peer);
+  }
+  switch (op.kind) {
+    case kMessage:
+      if (op.isSend) {
+        pair.countSend();
+        pair.startSend(op);
+      } else {
+        pair.startRecv(op);
+      }
+      break;
+    case kBoundWrite:
+      pair.countSend();
+      pair.startBoundWrite(op, static_cast<int>(static_cast<int64_t>(op.slot)),
+                           op.remoteOffset);
+      break;
+    default:
+      if (op.isSend) {
+        pair.countSend();
+      }
+      pair.startRequest(op);
+  }
+}
+
+// A message that waits is taken at once; else the receive queues with all its
+// sources.
+void Context::startAny(Operation& op, const std::vector<int>& sources) {
+  op.peer = -1;
+  op.serial = ++serial_;
+  op.state.store(Operation::State::kPending, std::memory_order_relaxed);
+  pending_.pushBack(&op);
+  for (const int source : sources) {
+    Pair& pair = *pairAt(source);
+    if (pair.hasArrival(op.slot)) {
+      pair.meetFirst(op);
+      return;
+    }
+  }
+  RecvEntry* first = nullptr;
+  for (const int source : sources) {
+    Pair& pair = *pairAt(source);
+    if (pair.departed()) {
+      continue;
+    }
+    if (!pair.linked()) {
+      want(source);
+    }
+    RecvEntry* entry = pair.queueRecv(op, true);
+    if (first == nullptr) {
+      first = entry;
+    } else {
+      entry->sibling = first->sibling;
+      first->sibling = entry;
+    }
+  }
+  op.owner = first;
+}
+
+void Context::ended(Operation& op, Operation::State state) {
+  pending_.remove(&op);
+  if (!registered_.empty()) {
+    registered_.erase(&op);
+  }
+  if (op.kind == kGetReply) {
+    if (ExportedRegion* region = exported(op.index)) {
+      region->inUse--;
+    }
+    op.state.store(state, std::memory_order_relaxed);
+    operations.give(&op);
+    return;
+  }
+  auto* owner = static_cast<OperationOwner*>(op.user);
+  op.state.store(state, std::memory_order_release);
+  if (owner != nullptr) {
+    owner->onOperation(op);
+  }
+}
+
+std::string Context::describe(const Operation& op) const {
+  std::ostringstream out;
+  const char* names[] = {op.isSend ? "send to" : "recv from", "bound write to",
+                         "put to", "get from", "get by"};
+  out << names[op.kind] << ' ';
+  if (op.peer >= 0) {
+    out << "rank " << op.peer;
+  } else {
+    out << "any of ranks " << sourcesOf(op);
+  }
+  out << ", slot 0x" << std::hex << op.slot << std::dec << ", " << op.bytesDone
+      << " of " << op.bytes << " bytes";
+  if (op.peer >= 0) {
+    out << ", over " << linkNameLocked(op.peer);
+  }
+  return out.str();
+}
+
+std::string Context::sourcesOf(const Operation& op) {
+  const auto* first = static_cast<const RecvEntry*>(op.owner);
+  std::string ranks;
+  if (first != nullptr && op.phase == kQueued) {
+    const RecvEntry* entry = first;
+    do {
+      ranks += MakeString(ranks.empty() ? "" : ", ", entry->pair->peer());
+      entry = entry->sibling;
+    } while (entry != nullptr && entry != first);
+  }
+  return ranks;
+}
+
+std::string Context::linkNameLocked(int peer) const {
+  const Pair* pair = peer >= 0 && peer < size() ? pairAt(peer) : nullptr;
+  return pair != nullptr ? pair->linkName() : "no link";
+}
+
+std::string Context::linkName(int peer) const {
+  auto lock = device_->domain().lock();
+  return linkNameLocked(peer);
+}
+
+// ---- Channel ----
+
+uint64_t Context::begin(uint64_t slot, uint64_t check) {
+  origin_.check("context");
+  if (size() == 1) {
+    return check;
+  }
+  auto lock = this->lock();
+  const uint64_t tag = internal::tagOf(slot);
+  std::optional<Agreement::Conflict> conflict;
+  const uint64_t word = agreement_.begin(tag, check, &conflict);
+  if (conflict) {
+    failMismatch(tag, conflict->one, conflict->other);
+  }
+  return word;
+}
+
+// All that both words say travels with the abort.
+void Context::failMismatch(uint64_t tag, const internal::Statement& one,
+                           const internal::Statement& other) {
+  const int culprit = other.rank != rank() ? other.rank : one.rank;
+  failNew(
+      Cause::Kind::kMismatch, culprit,
+      MakeString("ranks ", one.rank, " and ", other.rank,
+                 " disagree about a collective with tag ", tag & 0xffffffff,
+                 ": ", internal::describeDisagreement(one, other), " (rank ",
+                 one.rank, ": ", internal::describeCheck(one.word), "; rank ",
+                 other.rank, ": ", internal::describeCheck(other.word), ")"));
+}
+
+void Context::postSend(Operation& op, int dst, uint64_t slot, const void* data,
+                       size_t bytes, uint64_t check) {
+  post(op, true, dst, slot, const_cast<void*>(data), bytes, check);
+}
+
+void Context::postRecv(Operation& op, int src, uint64_t slot, void* data,
+                       size_t bytes, uint64_t check) {
+  post(op, false, src, slot, data, bytes, check);
+}
+
+void Context::post(Operation& op, bool isSend, int peer, uint64_t slot,
+                   void* data, size_t bytes, uint64_t check) {
+  origin_.check("context");
+  auto lock = this->lock();
+  reset(op);
+  op.isSend = isSend;
+  op.peer = peer;
+  op.slot = slot;
+  op.data = static_cast<char*>(data);
+  op.bytes = bytes;
+  op.check = check;
+  start(op);
+}
+
+bool Context::waitUntil(const std::function<bool()>& ready, Deadline deadline) {
+  auto lock = this->lock();
+  bool done = ready();
+  if (!done && cause_ == nullptr) {
+    const auto either = [&ready, this] { return cause_ != nullptr || ready(); };
+    if (!domain().glance(either)) {
+      domain().wait(lock, either, deadline);
+    }
+    done = ready();
+  }
+  // What is complete is complete, whatever has happened since.
+  if (cause_ != nullptr && !done) {
+    throwIfFailed("waiting");
+  }
+  return done;
+}
+
+void Context::poll() {
+  auto lock = this->lock();
+  domain().visit();
+}
+
+void Context::cancel(Operation& op) {
+  auto lock = this->lock();
+  if (!op.pending()) {
+    return;
+  }
+  cancelOne(op);
+  waitForEnd(
+      lock, [&op] { return !op.pending(); }, "cancel");
+}
+
+void Context::cancelOne(Operation& op) {
+  int peer = op.peer;
+  if (peer < 0) {
+    peer = static_cast<RecvEntry*>(op.owner)->pair->peer();
+  }
+  pairAt(peer)->cancel(op);
+}
+
+// The context is given up when the peer does not answer: then everything ends.
+void Context::waitForEnd(ProgressDomain::Lock& lock,
+                         const ProgressDomain::Ready& over, const char* what) {
+  if (!domain().wait(lock, over, Deadline::after(kCancelLimit))) {
+    failNew(Cause::Kind::kIo, -1,
+            MakeString(what, ": a peer did not answer within ",
+                       kCancelLimit.count(), " ms"));
+  }
+}
+
+void Context::drain(ProgressDomain::Lock& lock,
+                    const ProgressDomain::Ready& over, const char* what) {
+  const auto either = [&over, this] { return cause_ != nullptr || over(); };
+  if (!either()) {
+    waitForEnd(lock, either, what);
+  }
+}
+
+bool Context::owns(const OperationOwner& owner) const {
+  for (Operation* op = pending_.front(); op != nullptr; op = op->nextPending) {
+    if (op->user == &owner) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void Context::cancelOwned(ProgressDomain::Lock& lock, OperationOwner& owner) {
+  for (Operation* op = pending_.front(); op != nullptr;) {
+    Operation* following = op->nextPending;
+    if (op->user == &owner) {
+      cancelOne(*op);  // ends at most this one
+    }
+    op = following;
+  }
+  drain(
+      lock, [&] { return !owns(owner); },
+      "destroying a buffer with operations in flight");
+}
+
+void Context::disown(OperationOwner& owner) {
+  for (Operation* op = pending_.front(); op != nullptr; op = op->nextPending) {
+    if (op->user == &owner) {
+      op->user = nullptr;
+    }
+  }
+}
+
+void Context::cancelFirst(ProgressDomain::Lock& lock,
+                          const OperationOwner& owner, bool sends) {
+  for (Operation* op = pending_.front(); op != nullptr; op = op->nextPending) {
+    if (op->user == &owner && op->isSend == sends) {
+      const uint64_t serial = op->serial;
+      cancelOne(*op);
+      waitForEnd(
+          lock, [op, serial] { return !op->pending() || op->serial != serial; },
+          "abort");
+      return;
+    }
+  }
+}
+
+}  // namespace transport::base
+
+internal::Channel::~Channel() = default;
+
+std::unique_ptr<internal::KeptMemory> internal::Channel::keep(void*, size_t) {
+  return nullptr;
+}
+
+internal::Channel& internal::Channel::of(transport::Context& context) {
+  auto* channel = dynamic_cast<Channel*>(&context);
+  if (channel == nullptr) {
+    GLOO_THROW_INVALID_OPERATION_EXCEPTION(
+        "this transport context has no channel for collectives");
+  }
+  return *channel;
+}
+
+GLOO_NAMESPACE_END

@@ -1,0 +1,216 @@
+// Connecting: what the connector tells a context, and what it answers.
+#include <algorithm>
+
+#include "gloo/common/env.h"
+#include "gloo/common/string.h"
+#include "transport/base/context.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+using internal::Cause;
+using std::chrono::milliseconds;
+using Clock = Deadline::Clock;
+
+namespace {
+
+constexpr milliseconds kMaxBackoff{200};
+constexpr const char* kCrossing = "crossing calls";
+
+}  // namespace
+
+Hello Context::onHello(const Hello& theirs) {
+  Hello answer;
+  answer.purpose = theirs.purpose;
+  answer.verdict = Verdict::kAccepted;
+  answer.srcRank = rank();
+  answer.dstRank = theirs.srcRank;
+  answer.size = size();
+  answer.srcNonce = nonce_;
+  answer.dstNonce = theirs.srcNonce;
+  answer.worldNonce = worldNonce_;
+  answer.linkKind = device_->factory().kind();
+  if (theirs.purpose == Purpose::kRefusal) {
+    failNew(Cause::Kind::kRendezvous, theirs.srcRank, theirs.text);
+    return answer;
+  }
+  if (theirs.purpose == Purpose::kProbe) {
+    noteProbe(theirs);
+  }
+  if (theirs.purpose != Purpose::kPair) {
+    return answer;
+  }
+  const Peer* caller = theirs.srcRank >= 0 && theirs.srcRank < size()
+                           ? &peers_[static_cast<size_t>(theirs.srcRank)]
+                           : nullptr;
+  if (complete_ && caller != nullptr && caller->nonce != 0 &&
+      caller->nonce != theirs.srcNonce) {
+    // This mesh is done: whoever calls looks for another one.
+    answer.verdict = Verdict::kUnknown;
+    answer.text = "that mesh is complete: the address is stale";
+    return answer;
+  }
+  answer.text = objection(theirs);
+  if (!answer.text.empty()) {
+    answer.verdict = Verdict::kRefused;
+    return answer;
+  }
+  Peer& p = peers_[static_cast<size_t>(theirs.srcRank)];
+  try {
+    p.answering = device_->factory().answer(size() - 1, theirs);
+  } catch (const Exception& e) {
+    answer.verdict = Verdict::kRefused;
+    answer.text = MakeString("rank ", rank(), " cannot make a link to rank ",
+                             theirs.srcRank, ": ", e.what());
+    return answer;
+  }
+  p.nonce = theirs.srcNonce;
+  answer.blob = p.answering->blob();
+  return answer;
+}
+
+// A lazy mesh is complete when all addresses are known to be of this run. A
+// peer that finds ours so shows that its own is, and may leave right after.
+void Context::noteProbe(const Hello& theirs) {
+  if (!lazy_ || complete_ || theirs.size != size() || theirs.srcRank < 0 ||
+      theirs.srcRank >= size() || theirs.srcRank == rank()) {
+    return;
+  }
+  Peer& p = peers_[static_cast<size_t>(theirs.srcRank)];
+  if (p.nonce == 0) {
+    p.nonce = theirs.srcNonce;
+    p.state = PeerState::kConnected;
+    changes_++;
+  }
+}
+
+// Why this caller cannot have its pair; empty: it can.
+std::string Context::objection(const Hello& theirs) const {
+  if (!refusal_.empty()) {
+    return refusal_;
+  }
+  if (cause_ != nullptr) {
+    return cause_->text;
+  }
+  if (theirs.size != size()) {
+    return MakeString("rank ", theirs.srcRank, " was started with size ",
+                      theirs.size, ", rank ", rank(), " with size ", size());
+  }
+  if (theirs.srcRank < 0 || theirs.srcRank >= size() ||
+      theirs.srcRank == rank() || theirs.dstRank != rank()) {
+    return MakeString("rank ", rank(), " of ", size(), " was called as rank ",
+                      theirs.dstRank, " by a process that is rank ",
+                      theirs.srcRank);
+  }
+  if (theirs.linkKind != device_->factory().kind()) {
+    return MakeString("rank ", theirs.srcRank, " uses ", theirs.linkKind,
+                      ", rank ", rank(), " uses ", device_->factory().kind());
+  }
+  const Peer& p = peers_[static_cast<size_t>(theirs.srcRank)];
+  if (p.nonce != 0 && p.nonce != theirs.srcNonce) {
+    return MakeString("rank ", theirs.srcRank,
+                      " is claimed by two processes: start each rank once");
+  }
+  const Pair* pair = pairAt(theirs.srcRank);
+  if (pair != nullptr && pair->linked()) {
+    return MakeString("rank ", theirs.srcRank, " is connected already");
+  }
+  const bool weCall = p.calling && lazy_ && complete_;
+  if (weCall && theirs.srcRank < rank()) {
+    return kCrossing;  // the call of the higher rank stands
+  }
+  return "";
+}
+
+// One that nobody waits for any more is forgotten.
+void Context::endProbe(uint64_t tag, bool alive) {
+  if (const auto it = probes_.find(tag); it != probes_.end()) {
+    it->second = {true, alive};
+  }
+}
+
+void Context::onConnected(const Hello& theirs, UniqueFd socket, uint64_t tag) {
+  if (tag >= kFirstProbe) {
+    endProbe(tag, true);
+    changes_++;
+    return;
+  }
+  if (theirs.srcRank < 0 || theirs.srcRank >= size()) {
+    return;
+  }
+  Peer& p = peers_[static_cast<size_t>(theirs.srcRank)];
+  changes_++;
+  if (tag >= kProbeOfRank) {
+    p.probing = false;
+    p.state = PeerState::kConnected;
+    p.nonce = theirs.srcNonce;
+    return;
+  }
+  const bool called = p.calling && theirs.verdict == Verdict::kAccepted;
+  auto pending = std::move(called ? p.pending : p.answering);
+  Pair& pair = makePair(theirs.srcRank);
+  if (pending == nullptr || pair.linked()) {
+    return;
+  }
+  p.calling = false;
+  try {
+    auto link = pending->complete(std::move(socket), theirs, pair);
+    if (cause_ != nullptr) {
+      // It comes too late for what the others were told.
+      pair.attachFailed(std::move(link), *cause_);
+      return;
+    }
+    pair.attach(std::move(link));
+    p.state = PeerState::kConnected;
+    p.nonce = theirs.srcNonce;
+  } catch (const Exception& e) {
+    failNew(Cause::Kind::kIo, theirs.srcRank,
+            MakeString("cannot make a link to rank ", theirs.srcRank, ": ",
+                       e.what()));
+  }
+}
+
+void Context::onConnectFailed(uint64_t tag, Failure failure,
+                              const std::string& text) {
+  changes_++;
+  if (tag >= kFirstProbe) {
+    endProbe(tag, false);
+    return;
+  }
+  const bool probed = tag >= kProbeOfRank;
+  const int peer = static_cast<int>(probed ? tag - kProbeOfRank : tag);
+  Peer& p = peers_[static_cast<size_t>(peer)];
+  if (probed) {
+    p.probing = false;
+    if (p.state == PeerState::kConnected) {
+      return;  // it has probed us meanwhile, and may have left since
+    }
+  } else {
+    p.calling = false;
+    p.pending.reset();
+  }
+  if (pairAt(peer)->linked()) {
+    return;
+  }
+  if (failure == Failure::kRefused && text == kCrossing) {
+    return;  // the peer's own call is on its way
+  }
+  if (complete_) {
+    failNew(Cause::Kind::kPeerLost, peer,
+            MakeString("cannot reach rank ", peer, " at ", text));
+  } else if (failure == Failure::kRefused) {
+    failNew(Cause::Kind::kRendezvous, peer, text);
+  } else if (Environment::fromEnvironment().disableConnectionRetries) {
+    failNew(Cause::Kind::kRendezvous, peer,
+            MakeString("cannot reach rank ", peer, " at ", text,
+                       " (GLOO_DISABLE_CONNECTION_RETRIES is set)"));
+  } else {
+    p.state = PeerState::kRefused;
+    p.trouble = text;
+    p.retryAt = Clock::now() + p.backoff;
+    p.backoff = std::min(p.backoff * 2, kMaxBackoff);
+  }
+}
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,103 @@
+#include "transport/base/device.h"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <string>
+
+#include "gloo/common/error.h"
+#include "transport/base/context.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+Device::Device(DeviceInfo info, const SocketAddress& local,
+               const MakeFactory& makeFactory)
+    : info_(std::move(info)) {
+  auto lock = domain_.lock();
+  factory_ = makeFactory(domain_);
+  connector_ = std::make_unique<Connector>(domain_, local);
+  domain_.add(*this);
+}
+
+Device::~Device() {
+  if (origin_.inherited()) {
+    [[maybe_unused]] auto* factory = factory_.release();
+    [[maybe_unused]] auto* connector = connector_.release();
+    return;
+  }
+  auto lock = domain_.lock();
+  domain_.remove(*this);
+  connector_.reset();
+  factory_.reset();
+}
+
+std::string Device::str() const {
+  return MakeString(info_.name, ", listening on ",
+                    connector_->endpoint().str());
+}
+
+std::shared_ptr<transport::Context> Device::createContext(int rank, int size) {
+  origin_.check("device");
+  return std::make_shared<Context>(
+      std::static_pointer_cast<Device>(shared_from_this()), rank, size,
+      info_.lazy);
+}
+
+internal::Statistics Device::statistics() const {
+  auto lock = domain_.lock();
+  internal::Statistics total = counts_;
+  factory_->addStatistics(total);
+  total.blockingWaits += domain_.counters().blockingWaits;
+  total.handoffs += domain_.counters().handoffs;
+  return total;
+}
+
+// Each pair in turn; one that is done takes itself off the list.
+bool Device::poll() {
+  bool moved = false;
+  for (size_t n = pumps_.size(); n > 0 && !pumps_.empty(); n--) {
+    std::rotate(pumps_.begin(), pumps_.begin() + 1, pumps_.end());
+    moved |= pumps_.back()->pump();
+  }
+  return moved;
+}
+
+uint64_t hostIdentity() {
+  static const uint64_t identity = [] {
+    std::ifstream file("/proc/sys/kernel/random/boot_id");
+    std::string text;
+    file >> text;
+    if (text.empty()) {
+      return randomNonce();
+    }
+    // Two halves of different polynomial weight are enough to tell hosts apart.
+    const uint64_t high = crc32c(text);
+    text += "host";
+    return high << 32 | crc32c(text);
+  }();
+  return identity;
+}
+
+uint64_t randomNonce() {
+  uint64_t nonce = 0;
+  while (nonce == 0) {
+    if (getrandom(&nonce, sizeof(nonce), 0) != sizeof(nonce) &&
+        errno != EINTR) {
+      GLOO_THROW_IO_EXCEPTION("getrandom: ", errnoText(errno));
+    }
+  }
+  return nonce;
+}
+
+}  // namespace transport::base
+
+internal::Statistics internal::statisticsOf(const transport::Device& device) {
+  const auto* base = dynamic_cast<const transport::base::Device*>(&device);
+  return base != nullptr ? base->statistics() : Statistics{};
+}
+
+GLOO_NAMESPACE_END

@@ -1,0 +1,88 @@
+// A device over any kind of link: the progress domain, the connector by which
+// peers are greeted, and the factory of links. Contexts hold references to it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gloo/config.h"
+#include "gloo/internal/statistics.h"
+#include "gloo/transport/device.h"
+#include "transport/base/connector.h"
+#include "transport/base/fork.h"
+#include "transport/base/link.h"
+#include "transport/base/progress.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+class Pair;
+
+// What a transport knows of the hardware.
+struct DeviceInfo {
+  std::string name;      // "tcp, eth0 10.0.0.1": the begin of str()
+  std::string pciBusId;  // empty: none
+  int speedMbps = 0;
+  bool gpuDirect = false;
+  bool lazy = false;  // pairs connect at first use
+};
+
+class Device final : public transport::Device, private Poller {
+ public:
+  // `makeFactory` is called once, with the domain that the links belong to.
+  using MakeFactory =
+      std::function<std::unique_ptr<LinkFactory>(ProgressDomain& domain)>;
+
+  // Listens on `local` for greetings (port 0: any).
+  Device(DeviceInfo info, const SocketAddress& local,
+         const MakeFactory& makeFactory);
+  ~Device() override;
+
+  // transport::Device
+  std::string str() const override;
+  const std::string& getPCIBusID() const override { return info_.pciBusId; }
+  int getInterfaceSpeed() const override { return info_.speedMbps; }
+  bool hasGPUDirect() const override { return info_.gpuDirect; }
+  std::shared_ptr<transport::Context> createContext(int rank,
+                                                    int size) override;
+
+  ProgressDomain& domain() { return domain_; }
+  Connector& connector() { return *connector_; }
+  LinkFactory& factory() { return *factory_; }
+  const LinkFactory& factory() const { return *factory_; }
+
+  // Counts of the protocol; REQUIRES the domain's lock.
+  internal::Statistics& counts() { return counts_; }
+  // All counts. Thread-safe.
+  internal::Statistics statistics() const;
+
+  // A pair has more to give to its link than one round allows. REQUIRES the
+  // domain's lock.
+  void addPump(Pair& pair) { pumps_.push_back(&pair); }
+  void removePump(Pair& pair) { std::erase(pumps_, &pair); }
+
+ private:
+  bool poll() override;
+  int wakeFd() const override { return -1; }
+  bool arm() override { return !pumps_.empty(); }
+
+  const DeviceInfo info_;
+  Origin origin_;
+  mutable ProgressDomain domain_;
+  internal::Statistics counts_;
+  std::vector<Pair*> pumps_;
+  std::unique_ptr<LinkFactory> factory_;
+  std::unique_ptr<Connector> connector_;
+};
+
+// Equal for processes that share a kernel (boot id and network namespace are
+// not enough to share memory: transports prove that themselves).
+uint64_t hostIdentity();
+
+// From the system's random source.
+uint64_t randomNonce();
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,43 @@
+// What becomes of the library in a forked child: nothing of it works there. A
+// child that kept its parent's sockets open would hide the parent's death from
+// the peers, so every descriptor that UniqueFd owns is closed in the child, and
+// objects made before the fork are inert: their calls throw, their destructors
+// command nothing. The child may make new objects of its own.
+#pragma once
+
+#include <cstdint>
+
+#include "gloo/config.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+// 0 in the process that loaded the library, one more in each forked child.
+// Thread-safe.
+uint32_t processGeneration();
+
+// In which process an object was made: a member of whatever owns threads,
+// locks or descriptors. Immutable; thread-safe.
+class Origin {
+ public:
+  Origin() : generation_(processGeneration()) {}
+
+  // The object came through a fork: its locks may be held by threads that do
+  // not exist here, its descriptors are closed.
+  bool inherited() const { return generation_ != processGeneration(); }
+
+  // Throws InvalidOperationException when inherited; `what` names the object:
+  // "context".
+  void check(const char* what) const;
+
+ private:
+  uint32_t generation_;
+};
+
+// For UniqueFd: descriptors that the child closes. Thread-safe, lock-free, and
+// async-signal-safe.
+void registerDescriptor(int fd);
+void unregisterDescriptor(int fd);
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

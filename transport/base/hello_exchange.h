@@ -1,0 +1,58 @@
+// One hello in each direction over one connection, without blocking and
+// without reading a byte more than the hello: what follows is somebody else's.
+// One thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gloo/config.h"
+#include "transport/base/socket.h"
+#include "transport/base/wire.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+class HelloExchange {
+ public:
+  enum class Progress : uint8_t {
+    kBlocked,  // call again when the socket is ready
+    kDone,
+    kFailed,  // why() says what happened
+  };
+
+  HelloExchange() = default;
+  explicit HelloExchange(UniqueFd socket) : socket_(std::move(socket)) {}
+
+  // Starts a connection; kBlocked or kFailed.
+  Progress connect(const SocketAddress& to);
+
+  void setOutgoing(const Hello& hello);
+  // Finishes the connect first.
+  Progress send();
+  // kDone: `theirs` is there.
+  Progress receive();
+
+  bool answered() const { return theirs_.has_value(); }
+  const Hello& theirs() const { return *theirs_; }  // REQUIRES answered()
+  const std::string& why() const { return why_; }
+  int socket() const { return socket_.get(); }
+  UniqueFd takeSocket() { return std::move(socket_); }
+
+ private:
+  Progress fail(std::string why);
+  Progress failErrno(int error);
+
+  UniqueFd socket_;
+  bool connecting_ = false;
+  std::vector<char> out_;
+  size_t sent_ = 0;
+  std::vector<char> in_;
+  size_t received_ = 0;
+  std::optional<Hello> theirs_;
+  std::string why_;
+};
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,42 @@
+// Memory whose registration outlives the operations that use it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+
+#include "gloo/internal/channel.h"
+#include "transport/base/fork.h"
+#include "transport/base/link.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+class Context;
+
+// Registered with the rights of each use when that use first comes. Its
+// destructor takes the domain's lock; the rest REQUIRES it.
+class KeptMemory final : public internal::KeptMemory {
+ public:
+  KeptMemory(Context& context, void* data, size_t bytes);
+  ~KeptMemory() override;
+
+  bool holds(const internal::Operation& op) const;
+  size_t offsetOf(const internal::Operation& op) const {
+    return static_cast<size_t>(op.data - data_);
+  }
+  // Null: the link needs none.
+  const Region* regionFor(Rights rights);
+
+ private:
+  static constexpr size_t kRights = 5;
+
+  Context& context_;
+  Origin origin_;
+  char* const data_;
+  const size_t bytes_;
+  std::array<std::unique_ptr<Region>, kRights> regions_;
+};
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

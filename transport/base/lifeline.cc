@@ -1,0 +1,254 @@
+#include "transport/base/lifeline.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+
+#include "gloo/common/error.h"
+#include "gloo/common/logging.h"
+#include "transport/base/lifeline_impl.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+namespace {
+
+constexpr std::chrono::seconds kOrphanLimit{30};
+constexpr size_t kMaxOrphans = 1024;
+constexpr size_t kLeftRemembered = 256;
+constexpr std::chrono::seconds kLeaveLimit{2};
+
+// r + 2^k and r - 2^k: the graph stays connected when any few ranks are gone.
+std::set<int> neighboursOf(int rank, int size) {
+  std::set<int> neighbours;
+  for (int64_t step = 1; step < size; step *= 2) {
+    neighbours.insert(static_cast<int>((rank + step) % size));
+    neighbours.insert(static_cast<int>((rank - step + size) % size));
+  }
+  neighbours.erase(rank);
+  return neighbours;
+}
+
+}  // namespace
+
+// Never destroyed: a context that outlives static destruction may still leave.
+// A forked child makes its own.
+Lifelines& Lifelines::instance() {
+  static std::atomic<Lifelines*> current{nullptr};
+  Lifelines* found = current.load();
+  while (found == nullptr || found->impl_->inherited()) {
+    auto* fresh = new Lifelines();  // the constructor is private
+    if (current.compare_exchange_strong(found, fresh)) {
+      return *fresh;
+    }
+    delete fresh;
+  }
+  return *found;
+}
+
+Lifelines::Lifelines() : impl_(std::make_unique<Impl>()) {}
+Lifelines::~Lifelines() = default;
+
+void Lifelines::join(uint64_t worldNonce, uint64_t ownNonce, int rank, int size,
+                     std::vector<Peer> peers, OnCause onCause) {
+  impl_->join({worldNonce, ownNonce}, rank, size, std::move(peers),
+              std::move(onCause));
+}
+
+void Lifelines::flood(uint64_t worldNonce, uint64_t ownNonce,
+                      const internal::Cause& cause) {
+  impl_->flood({worldNonce, ownNonce}, cause);
+}
+
+void Lifelines::leave(uint64_t worldNonce, uint64_t ownNonce) {
+  impl_->leave({worldNonce, ownNonce});
+}
+
+Lifelines::Count Lifelines::count(uint64_t worldNonce,
+                                  uint64_t ownNonce) const {
+  return impl_->count({worldNonce, ownNonce});
+}
+
+void Lifelines::adopt(UniqueFd socket, const Hello& theirs) {
+  impl_->adopt(std::move(socket), theirs);
+}
+
+Lifelines::Impl::Impl()
+    : epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      bell_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (!epoll_ || !bell_) {
+    const int error = errno;
+    GLOO_THROW_IO_EXCEPTION("Cannot watch over other ranks: ", errnoText(error),
+                            errnoRemedy(error));
+  }
+  epoll_event event{};
+  event.events = EPOLLIN;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, bell_.get(), &event);
+}
+
+void Lifelines::Impl::start() {
+  if (running_) {
+    ring();
+    return;
+  }
+  running_ = true;
+  // Ends for want of work; touches nothing but this, which is never destroyed.
+  std::thread thread([this] { run(); });
+  threadId_ = thread.get_id();
+  thread.detach();
+}
+
+void Lifelines::Impl::ring() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const auto rv = ::write(bell_.get(), &one, sizeof(one));
+}
+
+void Lifelines::Impl::join(Key key, int rank, int size, std::vector<Peer> peers,
+                           OnCause onCause) {
+  const std::lock_guard guard(mutex_);
+  World& world = worlds_[key];
+  world.rank = rank;
+  world.size = size;
+  world.onCause = std::move(onCause);
+  const std::set<int> near = neighboursOf(rank, size);
+  for (const Peer& peer : peers) {
+    if (!near.contains(peer.rank)) {
+      continue;
+    }
+    world.neighbours.emplace(peer.rank, peer);
+    if (rank < peer.rank) {  // one of the two calls
+      const uint64_t id = addLine(key, peer);
+      call(id, lines_.at(id));
+    }
+  }
+  takeOrphans(key);
+  start();
+}
+
+Lifelines::Count Lifelines::Impl::count(Key key) {
+  const std::lock_guard guard(mutex_);
+  Count count;
+  if (const auto world = worlds_.find(key); world != worlds_.end()) {
+    count.wanted = static_cast<int>(world->second.neighbours.size());
+  }
+  for (const auto& [id, line] : lines_) {
+    count.open += line.key == key && line.open && line.confirmed ? 1 : 0;
+  }
+  return count;
+}
+
+void Lifelines::Impl::takeOrphans(Key key) {
+  std::vector<Orphan> waiting = std::exchange(orphans_, {});
+  for (Orphan& orphan : waiting) {
+    if (Key(orphan.hello.worldNonce, orphan.hello.dstNonce) == key) {
+      takeAdopted(key, std::move(orphan.socket), orphan.hello);
+    } else {
+      orphans_.push_back(std::move(orphan));
+    }
+  }
+}
+
+void Lifelines::Impl::adopt(UniqueFd socket, const Hello& theirs) {
+  const std::lock_guard guard(mutex_);
+  const Key key(theirs.worldNonce, theirs.dstNonce);
+  if (worlds_.contains(key)) {
+    takeAdopted(key, std::move(socket), theirs);
+  } else if (std::find(left_.begin(), left_.end(), key) != left_.end()) {
+    const uint64_t id = addLine(key, {});
+    Line& line = lines_.at(id);
+    line.leaving = true;
+    openLine(id, line, std::move(socket), false);
+  } else if (orphans_.size() < kMaxOrphans) {
+    orphans_.push_back(
+        {std::move(socket), theirs, Clock::now() + kOrphanLimit});
+  }
+  start();
+}
+
+void Lifelines::Impl::takeAdopted(Key key, UniqueFd socket,
+                                  const Hello& hello) {
+  const World& world = worlds_.at(key);
+  const auto peer = world.neighbours.find(hello.srcRank);
+  if (peer == world.neighbours.end() || peer->second.nonce != hello.srcNonce) {
+    return;  // not who it says
+  }
+  for (auto& [id, line] : lines_) {
+    if (line.key == key && line.peer.rank == hello.srcRank) {
+      if (line.confirmed) {
+        return;  // a second one is not the peer's
+      }
+      lines_.erase(id);  // the peer gave that up and has called again
+      break;
+    }
+  }
+  const uint64_t id = addLine(key, peer->second);
+  openLine(id, lines_.at(id), std::move(socket), false);
+}
+
+uint64_t Lifelines::Impl::addLine(Key key, const Peer& peer) {
+  const uint64_t id = nextId_++;
+  Line& line = lines_[id];
+  line.key = key;
+  line.peer = peer;
+  return id;
+}
+
+void Lifelines::Impl::spread(Key key, const internal::Cause& cause,
+                             uint64_t except) {
+  for (auto& [id, line] : lines_) {
+    if (line.key == key && line.open && id != except) {
+      line.open->sayCause(cause);
+      watch(line.open->socket(), id, Channel::kLine, !line.open->flush());
+    }
+  }
+}
+
+void Lifelines::Impl::flood(Key key, const internal::Cause& cause) {
+  const std::lock_guard guard(mutex_);
+  const auto world = worlds_.find(key);
+  if (world != worlds_.end() && !world->second.cause) {
+    world->second.cause = cause;
+    spread(key, cause, 0);
+  }
+}
+
+void Lifelines::Impl::leave(Key key) {
+  std::unique_lock lock(mutex_);
+  if (std::this_thread::get_id() != threadId_) {
+    called_.wait(lock, [&] {
+      const auto world = worlds_.find(key);
+      return world == worlds_.end() || !world->second.calling;
+    });
+  }
+  if (worlds_.erase(key) == 0) {
+    return;
+  }
+  left_.push_back(key);
+  if (left_.size() > kLeftRemembered) {
+    left_.pop_front();
+  }
+  std::erase_if(news_, [&](const auto& item) { return item.first == key; });
+  const auto limit = Clock::now() + kLeaveLimit;
+  for (auto at = lines_.begin(); at != lines_.end();) {
+    Line& line = at->second;
+    const bool silent = line.key == key && !line.open && !line.greeting;
+    if (line.key == key) {
+      line.leaving = true;
+      line.timer = limit;
+      line.pidfd.reset();
+      line.probe.reset();
+      line.probeLimit = Clock::time_point::max();
+      if (line.open) {
+        line.open->sayBye();
+      }
+    }
+    at = silent ? lines_.erase(at) : std::next(at);
+  }
+  start();
+}
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,73 @@
+// Lifelines: idle TCP connections between processes by which the death of one
+// is known to the others within a second, whatever the transport (an idle RC
+// queue pair never reports a dead peer). Owned by the process and shared by all
+// its contexts: each rank r keeps one to the ranks r + 2^k and r - 2^k, and
+// what it learns it floods to its neighbours, so that the news survives several
+// dead or stopped ranks. One thread, asleep in the kernel when nothing happens.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "gloo/config.h"
+#include "gloo/internal/cause.h"
+#include "transport/base/socket.h"
+#include "transport/base/wire.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+class Lifelines {
+ public:
+  struct Peer {
+    int rank = -1;
+    uint64_t nonce = 0;  // of its transport context
+    SocketAddress endpoint;
+    bool sameHost = false;  // then also watched by pidfd
+    int pid = 0;
+  };
+
+  // Called from the lifeline thread, without any lock, at most once per world.
+  using OnCause = std::function<void(const internal::Cause&)>;
+
+  // The process's own.
+  static Lifelines& instance();
+
+  // Keeps this context's lifelines: `peers` has all other ranks of the world;
+  // the ones to connect to are chosen here. Does not block.
+  void join(uint64_t worldNonce, uint64_t ownNonce, int rank, int size,
+            std::vector<Peer> peers, OnCause onCause);
+
+  // This rank has found a cause: tell the neighbours, who tell theirs. onCause
+  // is not called for it. (A process may hold several ranks of one world: hence
+  // the own nonce.)
+  void flood(uint64_t worldNonce, uint64_t ownNonce,
+             const internal::Cause& cause);
+
+  // Orderly: the neighbours learn that this rank has left. onCause is not
+  // called any more once this has returned: it waits for a call that is under
+  // way, so the caller holds no lock that onCause takes. Idempotent.
+  void leave(uint64_t worldNonce, uint64_t ownNonce);
+
+  // How many lifelines are open, in the eyes of both ends, and how many there
+  // shall be.
+  struct Count {
+    int open = 0;
+    int wanted = 0;
+  };
+  Count count(uint64_t worldNonce, uint64_t ownNonce) const;
+
+  // An accepted connection whose hello has Purpose::kLifeline.
+  void adopt(UniqueFd socket, const Hello& theirs);
+
+ private:
+  Lifelines();
+  ~Lifelines();
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

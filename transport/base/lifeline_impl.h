@@ -1,0 +1,125 @@
+// What is behind Lifelines: its thread, and the state that the thread shares
+// with callers, all under one mutex.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gloo/config.h"
+#include "transport/base/fork.h"
+#include "transport/base/hello_exchange.h"
+#include "transport/base/lifeline.h"
+#include "transport/base/lifeline_connection.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+class Lifelines::Impl {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Key = std::pair<uint64_t, uint64_t>;  // world's nonce, own nonce
+
+  Impl();
+
+  void join(Key key, int rank, int size, std::vector<Peer> peers,
+            OnCause onCause);
+  void flood(Key key, const internal::Cause& cause);
+  void leave(Key key);
+  Count count(Key key);
+  void adopt(UniqueFd socket, const Hello& theirs);
+
+  bool inherited() const { return origin_.inherited(); }
+
+ private:
+  enum class Channel : uint8_t { kBell = 0, kLine = 1, kPid = 2, kProbe = 3 };
+
+  // The lifeline to one neighbour: greeting, open, or waiting to call again.
+  struct Line {
+    Key key;
+    Peer peer;
+    std::unique_ptr<HelloExchange> greeting;
+    bool greeted = false;  // our hello has left
+    std::unique_ptr<LifelineConnection> open;
+    bool confirmed = false;  // the peer regards it as open too
+    bool bye = false;
+    bool leaving = false;  // our world is gone: say bye, wait for the end
+    int refusals = 0;
+    std::chrono::milliseconds backoff{50};
+    // When to call again, to give up a greeting, or to stop leaving.
+    Clock::time_point timer = Clock::time_point::max();
+    UniqueFd pidfd;
+    std::unique_ptr<HelloExchange> probe;  // is the process really gone?
+    bool probed = false;
+    Clock::time_point probeLimit = Clock::time_point::max();
+  };
+  struct World {
+    int rank = -1;
+    int size = 0;
+    OnCause onCause;
+    std::map<int, Peer> neighbours;
+    std::optional<internal::Cause> cause;
+    bool calling = false;  // onCause runs, without the lock
+  };
+  // An accepted connection to a world that is not there yet.
+  struct Orphan {
+    UniqueFd socket;
+    Hello hello;
+    Clock::time_point limit;
+  };
+  using Lines = std::map<uint64_t, Line>;
+
+  // All REQUIRE the lock.
+  void start();
+  void ring();
+  void watch(int fd, uint64_t id, Channel channel, bool writing);
+  uint64_t addLine(Key key, const Peer& peer);
+  void call(uint64_t id, Line& line);
+  void takeOrphans(Key key);
+  void openLine(uint64_t id, Line& line, UniqueFd socket, bool caller);
+  void takeAdopted(Key key, UniqueFd socket, const Hello& hello);
+  void spread(Key key, const internal::Cause& cause, uint64_t except);
+  void learn(Key key, const internal::Cause& cause, uint64_t from);
+  void lost(uint64_t id, Line& line, const std::string& why);
+
+  void run();
+  bool idle() const;
+  void callBack(std::unique_lock<std::mutex>& lock);
+  void onEvent(uint64_t data);
+  void onGreeting(uint64_t id, Line& line);
+  void onGreeted(uint64_t id, Line& line);
+  void retry(Line& line, bool refused);
+  void onOpen(uint64_t id, Line& line);
+  void onProcessEnd(uint64_t id, Line& line);
+  void onProbe(uint64_t id, Line& line);
+  void onTimer(Clock::time_point now);
+  void onLineTimer(uint64_t id, Line& line, Clock::time_point now);
+  Clock::time_point nextTimer() const;
+  Hello hello(const Line& line, Purpose purpose) const;
+
+  Origin origin_;
+  std::mutex mutex_;
+  std::condition_variable called_;  // an onCause has returned
+  UniqueFd epoll_;
+  UniqueFd bell_;
+  std::thread::id threadId_;
+  bool running_ = false;
+  std::map<Key, World> worlds_;
+  std::deque<Key> left_;  // the latest, to answer those who call late
+  Lines lines_;
+  std::vector<Orphan> orphans_;
+  std::vector<std::pair<Key, internal::Cause>> news_;  // to be called back
+  uint64_t nextId_ = 1;
+};
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

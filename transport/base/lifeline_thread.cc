@@ -1,0 +1,340 @@
+// The thread of the lifelines.
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "gloo/common/logging.h"
+#include "gloo/common/string.h"
+#include "gloo/common/utils.h"
+#include "transport/base/lifeline_impl.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+namespace {
+
+using std::chrono::milliseconds;
+using Progress = HelloExchange::Progress;
+
+constexpr milliseconds kGreetingLimit{5000};
+constexpr milliseconds kMaxBackoff{1000};
+constexpr int kMaxRefusals = 3;  // nobody listens there any more
+// A process that lives on the same host answers by then.
+constexpr milliseconds kProbeLimit{300};
+
+}  // namespace
+
+void Lifelines::Impl::watch(int fd, uint64_t id, Channel channel,
+                            bool writing) {
+  epoll_event event{};
+  event.events = EPOLLIN | (writing ? uint32_t{EPOLLOUT} : 0);
+  event.data.u64 = id << 2 | static_cast<uint64_t>(channel);
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) != 0) {
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
+  }
+}
+
+Hello Lifelines::Impl::hello(const Line& line, Purpose purpose) const {
+  Hello hello;
+  hello.purpose = purpose;
+  if (const auto world = worlds_.find(line.key); world != worlds_.end()) {
+    hello.srcRank = world->second.rank;
+    hello.size = world->second.size;
+  }
+  hello.dstRank = line.peer.rank;
+  hello.worldNonce = line.key.first;
+  hello.srcNonce = line.key.second;
+  hello.dstNonce = line.peer.nonce;
+  return hello;
+}
+
+void Lifelines::Impl::call(uint64_t id, Line& line) {
+  line.greeting = std::make_unique<HelloExchange>();
+  line.greeted = false;
+  line.greeting->setOutgoing(hello(line, Purpose::kLifeline));
+  line.timer = Clock::now() + kGreetingLimit;
+  if (line.greeting->connect(line.peer.endpoint) == Progress::kFailed) {
+    retry(line, false);
+    return;
+  }
+  watch(line.greeting->socket(), id, Channel::kLine, true);
+}
+
+// Not being able to connect proves nothing: the peer may have left in order.
+void Lifelines::Impl::retry(Line& line, bool refused) {
+  if (refused && ++line.refusals >= kMaxRefusals) {
+    GLOO_DEBUG("No lifeline to rank ", line.peer.rank, ": ",
+               line.greeting->why());
+    line.timer = Clock::time_point::max();
+  } else {
+    line.timer = Clock::now() + line.backoff;
+    line.backoff = std::min(2 * line.backoff, kMaxBackoff);
+  }
+  line.greeting.reset();
+}
+
+void Lifelines::Impl::onGreeting(uint64_t id, Line& line) {
+  Progress progress = Progress::kDone;
+  if (!line.greeted) {
+    progress = line.greeting->send();
+    if (progress == Progress::kDone) {
+      line.greeted = true;
+      watch(line.greeting->socket(), id, Channel::kLine, false);
+    }
+  }
+  if (progress == Progress::kDone) {
+    progress = line.greeting->receive();
+  }
+  if (progress == Progress::kDone) {
+    onGreeted(id, line);
+  } else if (progress == Progress::kFailed) {
+    if (line.leaving) {
+      lines_.erase(id);
+    } else {
+      retry(line, true);
+    }
+  }
+}
+
+void Lifelines::Impl::onGreeted(uint64_t id, Line& line) {
+  const std::unique_ptr<HelloExchange> greeting = std::move(line.greeting);
+  const Hello& theirs = greeting->theirs();
+  if (theirs.verdict != Verdict::kAccepted ||
+      theirs.srcNonce != line.peer.nonce) {
+    line.timer = Clock::time_point::max();  // it has left
+    if (line.leaving) {
+      lines_.erase(id);
+    }
+    return;
+  }
+  openLine(id, line, greeting->takeSocket(), true);
+}
+
+void Lifelines::Impl::openLine(uint64_t id, Line& line, UniqueFd socket,
+                               bool caller) {
+  line.open = std::make_unique<LifelineConnection>(std::move(socket));
+  line.confirmed = caller;
+  if (line.leaving) {
+    // Unconfirmed: this process may exit before the bye has left.
+    line.open->sayBye();
+    line.timer = Clock::now() + std::chrono::seconds(2);
+  } else {
+    if (caller) {
+      line.open->confirm();
+    }
+    line.timer = Clock::time_point::max();
+    const World& world = worlds_.at(line.key);
+    if (world.cause) {
+      line.open->sayCause(*world.cause);
+    }
+    if (line.peer.sameHost && line.peer.pid > 0 &&
+        line.peer.pid != ::getpid()) {
+      line.pidfd = UniqueFd(
+          static_cast<int>(::syscall(SYS_pidfd_open, line.peer.pid, 0)));
+    }
+  }
+  watch(line.open->socket(), id, Channel::kLine, !line.open->flush());
+  if (line.pidfd) {
+    watch(line.pidfd.get(), id, Channel::kPid, false);
+  }
+}
+
+void Lifelines::Impl::onOpen(uint64_t id, Line& line) {
+  watch(line.open->socket(), id, Channel::kLine, !line.open->flush());
+  const LifelineConnection::News news = line.open->receive();
+  line.confirmed = line.confirmed || news.confirmed;
+  line.bye = line.bye || news.bye;
+  if (news.cause && !line.leaving) {
+    learn(line.key, *news.cause, id);
+  }
+  if (!news.ended) {
+    return;
+  }
+  if (news.broken) {
+    GLOO_WARN("The lifeline to rank ", line.peer.rank, " is lost: ", news.why);
+  } else if (!line.bye && line.confirmed && !line.leaving) {
+    lost(id, line, news.why);
+  }
+  lines_.erase(id);
+}
+
+void Lifelines::Impl::lost(uint64_t id, Line& line, const std::string& why) {
+  internal::Cause cause;
+  cause.kind = internal::Cause::Kind::kPeerLost;
+  cause.foundBy = worlds_.at(line.key).rank;
+  cause.culprit = line.peer.rank;
+  cause.text = MakeString("the process of rank ", line.peer.rank,
+                          " is gone without having left (", why, ")");
+  learn(line.key, cause, id);
+}
+
+void Lifelines::Impl::learn(Key key, const internal::Cause& cause,
+                            uint64_t from) {
+  const auto world = worlds_.find(key);
+  if (world != worlds_.end() && !world->second.cause) {
+    world->second.cause = cause;
+    spread(key, cause, from);
+    news_.emplace_back(key, cause);
+  }
+}
+
+// Either the peer, or whoever has its number in another PID namespace: ask.
+void Lifelines::Impl::onProcessEnd(uint64_t id, Line& line) {
+  line.pidfd.reset();
+  onOpen(id, line);
+  if (!lines_.contains(id) || line.bye || line.leaving) {
+    return;
+  }
+  line.probe = std::make_unique<HelloExchange>();
+  line.probed = false;
+  line.probe->setOutgoing(hello(line, Purpose::kProbe));
+  if (line.probe->connect(line.peer.endpoint) == Progress::kFailed) {
+    line.probe.reset();
+    return;
+  }
+  line.probeLimit = Clock::now() + kProbeLimit;
+  watch(line.probe->socket(), id, Channel::kProbe, true);
+}
+
+void Lifelines::Impl::onProbe(uint64_t id, Line& line) {
+  Progress progress = Progress::kDone;
+  if (!line.probed) {
+    progress = line.probe->send();
+    if (progress == Progress::kDone) {
+      line.probed = true;
+      watch(line.probe->socket(), id, Channel::kProbe, false);
+    }
+  }
+  if (progress == Progress::kDone) {
+    progress = line.probe->receive();
+  }
+  if (progress == Progress::kBlocked) {
+    return;
+  }
+  line.probe.reset();
+  line.probeLimit = Clock::time_point::max();
+  if (progress == Progress::kFailed) {
+    lost(id, line, MakeString("process ", line.peer.pid, " has ended"));
+    lines_.erase(id);
+  }
+}
+
+void Lifelines::Impl::onEvent(uint64_t data) {
+  const uint64_t id = data >> 2;
+  const auto channel = static_cast<Channel>(data & 3);
+  if (channel == Channel::kBell) {
+    uint64_t count;
+    [[maybe_unused]] const auto rv = ::read(bell_.get(), &count, sizeof(count));
+    return;
+  }
+  const auto at = lines_.find(id);
+  if (at == lines_.end()) {
+    return;
+  }
+  Line& line = at->second;
+  if (channel == Channel::kPid && line.pidfd && line.open) {
+    onProcessEnd(id, line);
+  } else if (channel == Channel::kProbe && line.probe) {
+    onProbe(id, line);
+  } else if (channel == Channel::kLine && line.greeting) {
+    onGreeting(id, line);
+  } else if (channel == Channel::kLine && line.open) {
+    onOpen(id, line);
+  }
+}
+
+void Lifelines::Impl::onLineTimer(uint64_t id, Line& line,
+                                  Clock::time_point now) {
+  if (now >= line.probeLimit) {
+    lost(id, line, MakeString("process ", line.peer.pid, " has ended"));
+    lines_.erase(id);
+  } else if (now >= line.timer) {
+    if (line.leaving) {
+      lines_.erase(id);
+    } else if (line.greeting) {
+      retry(line, false);
+    } else {
+      call(id, line);
+    }
+  }
+}
+
+void Lifelines::Impl::onTimer(Clock::time_point now) {
+  std::vector<uint64_t> ids;
+  for (const auto& [id, line] : lines_) {
+    if (now >= std::min(line.timer, line.probeLimit)) {
+      ids.push_back(id);
+    }
+  }
+  for (const uint64_t id : ids) {
+    onLineTimer(id, lines_.at(id), now);
+  }
+  std::erase_if(orphans_, [&](const auto& it) { return now >= it.limit; });
+}
+
+Lifelines::Impl::Clock::time_point Lifelines::Impl::nextTimer() const {
+  auto next = Clock::time_point::max();
+  for (const auto& [id, line] : lines_) {
+    next = std::min({next, line.timer, line.probeLimit});
+  }
+  for (const Orphan& orphan : orphans_) {
+    next = std::min(next, orphan.limit);
+  }
+  return next;
+}
+
+bool Lifelines::Impl::idle() const {
+  return worlds_.empty() && lines_.empty() && orphans_.empty();
+}
+
+void Lifelines::Impl::callBack(std::unique_lock<std::mutex>& lock) {
+  while (!news_.empty()) {
+    const auto [key, cause] = std::move(news_.front());
+    news_.erase(news_.begin());
+    const auto world = worlds_.find(key);
+    if (world == worlds_.end()) {
+      continue;
+    }
+    world->second.calling = true;
+    const OnCause onCause = world->second.onCause;
+    lock.unlock();
+    onCause(cause);
+    lock.lock();
+    if (const auto again = worlds_.find(key); again != worlds_.end()) {
+      again->second.calling = false;
+    }
+    called_.notify_all();
+  }
+}
+
+void Lifelines::Impl::run() {
+  setThreadName("gloo-lifeline");
+  std::unique_lock lock(mutex_);
+  while (!idle()) {
+    const auto next = nextTimer();
+    int timeout = -1;
+    if (next != Clock::time_point::max()) {
+      timeout = static_cast<int>(
+          std::max(milliseconds(0),
+                   std::chrono::ceil<milliseconds>(next - Clock::now()))
+              .count());
+    }
+    std::array<epoll_event, 32> events;
+    lock.unlock();
+    const int n =
+        ::epoll_wait(epoll_.get(), events.data(), events.size(), timeout);
+    lock.lock();
+    for (int i = 0; i < n; i++) {
+      onEvent(events[i].data.u64);
+    }
+    onTimer(Clock::now());
+    callBack(lock);
+  }
+  running_ = false;
+}
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,204 @@
+// A link moves frames between two processes; the protocol above it (pair.h)
+// gives them meaning. Three shapes of link are foreseen, told apart by
+// LinkCaps only:
+//   stream  frames with payload, read straight into the place that the handler
+//           names (TCP)
+//   push    also writes into memory that the peer advertised (verbs)
+//   pull    also reads memory that the peer announced (shared memory)
+//
+// Everything here runs under the domain's lock, never blocks, and never throws
+// once the link is connected: errors go to LinkHandler::onLost.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gloo/config.h"
+#include "gloo/internal/cause.h"
+#include "transport/base/memory.h"
+#include "transport/base/socket.h"
+#include "transport/base/wire.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace internal {
+struct Statistics;
+}
+namespace transport::base {
+
+class ProgressDomain;
+
+// As the immediate of a write: the peer is not told.
+constexpr uint32_t kNoImmediate = UINT32_MAX;
+
+struct LinkCaps {
+  bool remoteWrite = false;
+  bool remoteRead = false;
+  // The peer may read ours: announces say where the memory is. (Whether a
+  // process may read another's is not the same in both directions.)
+  bool readByPeer = false;
+  // The link itself reports within a second that the peer's process has ended.
+  bool reportsDeath = false;
+  // Largest payload of an eager message.
+  size_t eagerBytes = 0;
+  // Bytes of eager memory that a receiver keeps for one peer at most; a message
+  // costs its bytes, but at least creditQuantum.
+  size_t creditBytes = 0;
+  size_t creditQuantum = 1;
+  // Largest payload of one data frame, one write or one read.
+  size_t maxFrameBytes = 0;
+};
+
+// Memory registered with the device behind a link. Deregistered on
+// destruction.
+class Region {
+ public:
+  virtual ~Region() = default;
+  virtual uint64_t remoteAddress() const = 0;
+  virtual uint32_t remoteKey() const = 0;
+};
+
+enum class Rights : uint8_t {
+  kLocal,  // the device reads it
+  kRemoteWrite,
+  kRemoteRead,
+  kRemoteBoth,
+  kLocalWrite,  // the device writes what it reads from the peer
+};
+
+// Memory of the peer's, as it told us.
+struct RemoteMemory {
+  uint64_t address = 0;
+  uint32_t key = 0;
+};
+
+// What a link tells the pair above it. Called from Link::poll or from the
+// domain's pollers, never from inside send, write or read.
+class LinkHandler {
+ public:
+  virtual ~LinkHandler() = default;
+
+  // A valid header with payloadBytes > 0 has arrived: the place for exactly
+  // that many bytes. Null: refused; the link stops reading and reports nothing
+  // more. Valid until onFrame for this header, or until release().
+  virtual char* onPayload(const FrameHeader& header) = 0;
+
+  // A whole frame has arrived; payload is what onPayload returned.
+  virtual void onFrame(const FrameHeader& header, const char* payload) = 0;
+
+  // push: a write of the peer's with this immediate is complete.
+  virtual void onWritten(uint32_t immediate) = 0;
+
+  // The send, write or read that was given this token is complete: its local
+  // memory is not referenced any more (a read's holds the bytes).
+  virtual void onComplete(void* token) = 0;
+
+  // The peer's end is gone: end of file (ended: in order, after all frames
+  // were delivered to onFrame) or a failure. Called once; nothing follows.
+  virtual void onLost(internal::Cause cause, bool ended) = 0;
+};
+
+class Link {
+ public:
+  virtual ~Link() = default;  // abandons what is in flight
+
+  virtual const LinkCaps& caps() const = 0;
+
+  // Queues a frame; frames arrive in order. `payload` is borrowed until
+  // onComplete(token). Returns true when that is so already (there will be no
+  // onComplete). With token null the payload (at most kMaxControlPayload) is
+  // copied when it cannot leave at once. Never fails upward: the queue has no
+  // limit, and a failure is reported by onLost from a later poll.
+  [[nodiscard]] virtual bool send(const FrameHeader& header,
+                                  const char* payload, void* token) = 0;
+
+  // push: [local, local + bytes) to remote, then `immediate`, unless it is
+  // kNoImmediate, to the peer's onWritten. In order with send.
+  [[nodiscard]] virtual bool write(const char* local, size_t bytes,
+                                   const Region* region, RemoteMemory remote,
+                                   uint32_t immediate, void* token) {
+    (void)local, (void)bytes, (void)region, (void)remote, (void)immediate;
+    (void)token;
+    return false;
+  }
+  // pull: remote to [local, local + bytes).
+  [[nodiscard]] virtual bool read(char* local, size_t bytes,
+                                  const Region* region, RemoteMemory remote,
+                                  void* token) {
+    (void)local, (void)bytes, (void)region, (void)remote, (void)token;
+    return false;
+  }
+
+  // More sends may follow at once / have ended: a link may batch between them.
+  virtual void cork() {}
+  virtual void uncork() {}
+
+  // A hint: somebody waits for this peer now (or no longer).
+  virtual void expect(bool waiting) { (void)waiting; }
+
+  // No send follows: flush, then tell the peer's link that this was the end.
+  // What the peer still sends is delivered until onLost.
+  virtual void finish() = 0;
+  // The pair has failed: forgets queued frames that are not begun (their tokens
+  // too), copies what is left of a begun one, so that local memory is not
+  // referenced any more, sends this last frame and ends as finish() does.
+  // Nothing is delivered from now on, not even onLost.
+  virtual void finishWith(const FrameHeader& last, const char* payload) = 0;
+  // Everything queued has left this process.
+  virtual bool flushed() const = 0;
+  // After finish() or finishWith(): flushed, and the peer has ended too or is
+  // gone; destroying the link loses nothing.
+  virtual bool finished() const = 0;
+  // Stops at once: nothing in flight touches local memory after the return.
+  virtual void abandon() = 0;
+
+  virtual std::string str() const = 0;
+  // As its factory's, unless that makes links of several kinds.
+  virtual std::string kind() const { return {}; }
+};
+
+// One side of a link that is being made: exists before the peer is known.
+class PendingLink {
+ public:
+  virtual ~PendingLink() = default;
+  // Travels in our hello; at most Hello::kMaxBlob bytes.
+  virtual std::vector<char> blob() const = 0;
+  // The hellos were exchanged over `socket`. Throws IoException.
+  virtual std::unique_ptr<Link> complete(UniqueFd socket, const Hello& theirs,
+                                         LinkHandler& handler) = 0;
+};
+
+// Makes links; one for each device. Outlives them. Under the domain's lock.
+class LinkFactory {
+ public:
+  virtual ~LinkFactory() = default;
+  virtual std::string kind() const = 0;  // "tcp": must be equal on both sides
+  virtual LinkCaps caps() const = 0;     // of the links it makes
+  virtual std::unique_ptr<PendingLink> prepare(int peers) = 0;
+  // The same for the side that was called, and knows what the caller sent.
+  // Throws IoException: the call is refused with that text.
+  virtual std::unique_ptr<PendingLink> answer(int peers, const Hello& theirs) {
+    (void)theirs;
+    return prepare(peers);
+  }
+  // Goes into the published address; at most AddressRecord::kMaxExtra bytes.
+  virtual std::vector<char> addressExtra() const { return {}; }
+  // Null when links need no registration. Throws InvalidOperationException for
+  // a kind of memory that the links cannot reach, IoException at limits.
+  virtual std::unique_ptr<Region> registerMemory(void* ptr, size_t bytes,
+                                                 MemoryKind kind,
+                                                 Rights rights) {
+    (void)ptr, (void)bytes, (void)kind, (void)rights;
+    return nullptr;
+  }
+  // Adds its counts.
+  virtual void addStatistics(internal::Statistics& total) const = 0;
+  // Waits on this device should not sleep (setSync(_, busyPoll)).
+  virtual void setBusyPoll(bool) {}
+};
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

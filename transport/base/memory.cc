@@ -1,0 +1,58 @@
+#include "transport/base/memory.h"
+
+#include <array>
+#include <atomic>
+
+#include "gloo/common/error.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+namespace {
+
+// Filled at start-up, read on every buffer creation: no lock needed.
+constexpr size_t kMaxFinders = 8;
+std::array<std::atomic<MemoryKindFinder>, kMaxFinders> finders;
+std::atomic<size_t> finderCount{0};
+
+}  // namespace
+
+std::string MemoryKind::str() const {
+  switch (where) {
+    case Where::kShared:
+      return "shared memory";
+    case Where::kCuda:
+      return MakeString("memory of CUDA device ", device);
+    case Where::kHost:
+      break;
+  }
+  return "host memory";
+}
+
+MemoryKind memoryKindOf(const void* ptr, size_t bytes) {
+  MemoryKind kind;
+  if (ptr == nullptr || bytes == 0) {
+    return kind;
+  }
+  const size_t count =
+      std::min(finderCount.load(std::memory_order_acquire), kMaxFinders);
+  for (size_t i = count; i-- > 0;) {
+    const MemoryKindFinder finder = finders[i].load(std::memory_order_acquire);
+    if (finder != nullptr && finder(ptr, bytes, &kind)) {
+      return kind;
+    }
+  }
+  return MemoryKind{};
+}
+
+void addMemoryKindFinder(MemoryKindFinder finder) {
+  const size_t at = finderCount.fetch_add(1, std::memory_order_acq_rel);
+  if (at >= kMaxFinders) {
+    GLOO_THROW_INVALID_OPERATION_EXCEPTION("more than ", kMaxFinders,
+                                           " finders of memory kinds");
+  }
+  finders[at].store(finder, std::memory_order_release);
+}
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,59 @@
+#include "transport/base/messages.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+SlotState* SlotTable::find(uint64_t slot) const {
+  SlotState* state = buckets_[bucketOf(slot)];
+  while (state != nullptr && state->slot != slot) {
+    state = state->nextInBucket;
+  }
+  return state;
+}
+
+SlotState& SlotTable::at(uint64_t slot) {
+  if (SlotState* state = find(slot)) {
+    return *state;
+  }
+  if (count_ >= buckets_.size() * 2) {
+    grow();
+  }
+  SlotState* state = pool_.take();
+  *state = SlotState{};
+  state->slot = slot;
+  SlotState*& head = buckets_[bucketOf(slot)];
+  state->nextInBucket = head;
+  head = state;
+  count_++;
+  return *state;
+}
+
+void SlotTable::forgetIfIdle(SlotState& state) {
+  if (!state.idle()) {
+    return;
+  }
+  SlotState** link = &buckets_[bucketOf(state.slot)];
+  while (*link != &state) {
+    link = &(*link)->nextInBucket;
+  }
+  *link = state.nextInBucket;
+  count_--;
+  pool_.give(&state);
+}
+
+void SlotTable::grow() {
+  std::vector<SlotState*> old(buckets_.size() * 4);
+  old.swap(buckets_);
+  for (SlotState* head : old) {
+    while (head != nullptr) {
+      SlotState* following = head->nextInBucket;
+      SlotState*& bucket = buckets_[bucketOf(head->slot)];
+      head->nextInBucket = bucket;
+      bucket = head;
+      head = following;
+    }
+  }
+}
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,133 @@
+// The state of messages on one slot of one pair. See pair.h for the protocol.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gloo/config.h"
+#include "gloo/internal/channel.h"
+#include "transport/base/link.h"
+#include "transport/base/pool.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+class Pair;
+struct SlotState;
+using internal::Operation;
+
+// ---- The receiver's side ----
+
+// A receive in the queue of one slot. A receive from any of several ranks has
+// one entry in each of their queues, linked in a ring by `sibling`.
+struct RecvEntry {
+  Operation* op = nullptr;
+  Pair* pair = nullptr;
+  SlotState* state = nullptr;  // null: its message was introduced, and it has
+                               // left the queue
+  RecvEntry* next = nullptr;
+  RecvEntry* prev = nullptr;
+  RecvEntry* sibling = nullptr;  // null: from one named rank
+  bool advertised = false;       // the sender may write: `index` is valid
+  bool cancelling = false;       // a kCancel is on its way
+  uint32_t index = 0;
+
+  bool wildcard() const { return sibling != nullptr; }
+  bool introduced() const { return state == nullptr; }
+};
+
+// A message that was introduced by the sender and met no receive yet.
+struct Arrival {
+  SlotState* state = nullptr;
+  Arrival* next = nullptr;
+  Arrival* prev = nullptr;
+  uint32_t number = 0;
+  bool announced = false;  // else: eager, its bytes are in `stash`
+  bool complete = false;   // eager: all bytes are here
+  uint64_t bytes = 0;
+  uint64_t check = 0;
+  char* stash = nullptr;
+  Operation* op = nullptr;  // a receive that waits for the rest of the bytes
+  RemoteMemory remote;      // pull: where the sender has it
+};
+
+// ---- The sender's side ----
+
+// A message that we introduced and of which we do not know that the peer saw
+// it.
+struct Intro {
+  SlotState* state = nullptr;
+  Intro* next = nullptr;  // of this pair
+  Intro* prev = nullptr;
+  Intro* nextOnSlot = nullptr;
+  uint32_t number = 0;
+  Operation* op = nullptr;  // announced and not yet served; else null
+};
+
+// Memory for the `target`th message on the slot.
+struct StoredAdvert {
+  StoredAdvert* next = nullptr;
+  StoredAdvert* prev = nullptr;
+  uint64_t target = 0;
+  uint64_t bytes = 0;
+  uint64_t check = 0;
+  uint32_t index = 0;
+  RemoteMemory remote;
+};
+
+struct SlotState {
+  uint64_t slot = 0;
+  SlotState* nextInBucket = nullptr;
+
+  Fifo<RecvEntry> recvs;
+  Fifo<Arrival> arrivals;
+  uint32_t wildcards = 0;   // in recvs
+  uint32_t cancelling = 0;  // kCancels of receives without an answer yet
+
+  Fifo<Operation> announced;  // sends that wait for memory
+  Fifo<StoredAdvert> adverts;
+  Intro* unseenFront = nullptr;
+  Intro* unseenBack = nullptr;
+  uint64_t unseen = 0;
+  uint64_t sent = 0;  // messages introduced since the state was made
+
+  bool idle() const {
+    return recvs.empty() && arrivals.empty() && announced.empty() &&
+           adverts.empty() && unseen == 0 && cancelling == 0;
+  }
+};
+
+// The slots of a pair that have something going on. Slots come and go with
+// every collective; an idle one is forgotten.
+class SlotTable {
+ public:
+  explicit SlotTable(Pool<SlotState>& pool) : pool_(pool), buckets_(16) {}
+
+  SlotState& at(uint64_t slot);          // made when absent
+  SlotState* find(uint64_t slot) const;  // null when absent
+  void forgetIfIdle(SlotState& state);
+
+  template <typename Function>
+  void forEach(Function function) {
+    for (SlotState* head : buckets_) {
+      for (SlotState* s = head; s != nullptr;) {
+        SlotState* following = s->nextInBucket;
+        function(*s);
+        s = following;
+      }
+    }
+  }
+
+ private:
+  size_t bucketOf(uint64_t slot) const {
+    return (slot * 0x9e3779b97f4a7c15ull >> 32) & (buckets_.size() - 1);
+  }
+  void grow();
+
+  Pool<SlotState>& pool_;
+  std::vector<SlotState*> buckets_;
+  size_t count_ = 0;
+};
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

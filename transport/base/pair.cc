@@ -1,0 +1,389 @@
+#include "transport/base/pair.h"
+
+#include <algorithm>
+
+#include "gloo/common/logging.h"
+#include "transport/base/buffer.h"
+#include "transport/base/context.h"
+#include "transport/base/unbound_buffer.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+namespace {
+
+// A pair's address is its context's: the caller's rank completes it.
+class ContextAddress final : public Address {
+ public:
+  ContextAddress(std::vector<char> bytes, std::string text)
+      : bytes_(std::move(bytes)), text_(std::move(text)) {}
+  std::string str() const override { return text_; }
+  std::vector<char> bytes() const override { return bytes_; }
+
+ private:
+  const std::vector<char> bytes_;
+  const std::string text_;
+};
+
+}  // namespace
+
+Pair::Pair(Context& context, int peer)
+    : context_(context),
+      peer_(peer),
+      caps_(context.device().factory().caps()),
+      slots_(context.slotStates) {
+  auto address = context.address();
+  address_ = std::make_unique<ContextAddress>(std::move(address.bytes),
+                                              std::move(address.text));
+}
+
+Pair::~Pair() {
+  slots_.forEach([this](SlotState& state) {
+    while (Arrival* arrival = state.arrivals.popFront()) {
+      if (arrival->stash != nullptr) {
+        context_.bounce.give(arrival->stash, arrival->bytes);
+      }
+    }
+  });
+}
+
+const Address& Pair::address() const { return *address_; }
+
+void Pair::connect(const std::vector<char>& bytes) {
+  context_.connectPair(peer_, bytes);
+}
+
+void Pair::close() { context_.closePair(peer_); }
+
+void Pair::setSync(bool /*enable*/, bool busyPoll) {
+  context_.checkUsable("setSync");
+  context_.domain().setBusyPoll(busyPoll);
+  context_.device().factory().setBusyPoll(busyPoll);
+}
+
+bool Pair::isConnected() {
+  auto lock = context_.lock();
+  return link_ != nullptr && !departed_ && !failed_;
+}
+
+std::string Pair::linkName() const {
+  if (link_ == nullptr) {
+    return "not connected";
+  }
+  const std::string kind = link_->kind();
+  return kind.empty() ? context_.device().factory().kind() : kind;
+}
+
+void Pair::send(transport::UnboundBuffer* buffer, uint64_t tag, size_t offset,
+                size_t nbytes) {
+  buffer->send(peer_, tag, offset, nbytes);
+}
+
+void Pair::recv(transport::UnboundBuffer* buffer, uint64_t tag, size_t offset,
+                size_t nbytes) {
+  buffer->recv(peer_, tag, offset, nbytes);
+}
+
+void Pair::put(transport::UnboundBuffer* buffer, const RemoteKey& key,
+               uint64_t slot, size_t offset, size_t roffset, size_t nbytes) {
+  buffer->put(key, slot, offset, roffset, nbytes);
+}
+
+void Pair::get(transport::UnboundBuffer* buffer, const RemoteKey& key,
+               uint64_t slot, size_t offset, size_t roffset, size_t nbytes) {
+  buffer->get(key, slot, offset, roffset, nbytes);
+}
+
+void Pair::attach(std::unique_ptr<Link> link) {
+  link_ = std::move(link);
+  caps_ = link_->caps();
+  credits_ = granted_ = caps_.creditBytes;  // agreed by the hellos
+  for (uint32_t i = 0; i < bounds_.size(); i++) {
+    if (bounds_[i].buffer != nullptr) {
+      advertiseBound(i);
+    }
+  }
+  slots_.forEach([this](SlotState& state) { advertiseUnblocked(state); });
+  Fifo<Operation> waiting;
+  std::swap(waiting, backlog_);
+  while (Operation* op = waiting.popFront()) {
+    switch (op->kind) {
+      case kMessage:
+        startSend(*op);
+        break;
+      case kBoundWrite:
+        startBoundWrite(*op, static_cast<int>(op->slot), op->remoteOffset);
+        break;
+      default:
+        startRequest(*op);
+    }
+  }
+  if (waits_ > 0) {
+    link_->expect(true);
+  }
+}
+
+FrameHeader Pair::header(FrameType type, uint8_t flags) {
+  FrameHeader h;
+  h.type = type;
+  h.flags = flags;
+  h.seen = seen_;
+  h.credits = static_cast<uint32_t>(std::min<uint64_t>(owed_, UINT32_MAX));
+  owed_ -= h.credits;
+  granted_ += h.credits;
+  return h;
+}
+
+void Pair::sendControl(const FrameHeader& header, const char* payload) {
+  // Without a token the link copies what it cannot send at once.
+  [[maybe_unused]] const bool left = link_->send(header, payload, nullptr);
+}
+
+uint64_t Pair::costOf(uint64_t bytes) const {
+  return std::max<uint64_t>(bytes, caps_.creditQuantum);
+}
+
+void Pair::returnCredits(uint64_t cost) {
+  owed_ += cost;
+  if (owed_ >= caps_.creditBytes / 2 && link_ != nullptr && !byeSent_) {
+    context_.counts().creditsSent++;
+    sendControl(header(FrameType::kCredit));
+  }
+}
+
+void Pair::takeHeader(const FrameHeader& header) {
+  credits_ += header.credits;
+  pruneSeen(header.seen);
+}
+
+// `waits` tells the link whether somebody needs this peer to send something.
+void Pair::addWaits(int n) {
+  const bool before = waits_ > 0;
+  waits_ += static_cast<uint64_t>(static_cast<int64_t>(n));
+  if (link_ != nullptr && before != (waits_ > 0)) {
+    link_->expect(waits_ > 0);
+  }
+}
+
+void Pair::finishOperation(Operation& op, Operation::State state) {
+  if (op.isSend) {
+    sends_--;
+    answerBye();
+  }
+  context_.ended(op, state);
+}
+
+void Pair::protocolError(const std::string& what) {
+  context_.failNew(
+      internal::Cause::Kind::kIo, peer_,
+      MakeString("rank ", peer_, " sent something impossible: ", what));
+}
+
+// Memory that the link wants registered and that the caller has not is
+// registered for this one operation.
+const Region* Pair::ensureRegion(Operation& op, Rights rights) {
+  if (op.region == nullptr) {
+    op.region = context_.registerFor(op, rights);
+  }
+  return static_cast<const Region*>(op.region);
+}
+
+char* Pair::onPayload(const FrameHeader& header) {
+  if (failed_) {
+    return nullptr;
+  }
+  takeHeader(header);
+  if (failed_) {
+    return nullptr;
+  }
+  incoming_ = Incoming{};
+  if (header.type != FrameType::kData) {
+    incoming_.what = Incoming::What::kControl;
+    return control_;
+  }
+  return placeFor(header);
+}
+
+char* Pair::placeFor(const FrameHeader& header) {
+  if (header.has(kBound)) {
+    return onBoundPayload(header);
+  }
+  if (header.has(kPut)) {
+    return onPutPayload(header);
+  }
+  if (header.has(kReply)) {
+    return onGetPayload(header);
+  }
+  return header.has(kDirect) ? onDirectPayload(header) : onEagerPayload(header);
+}
+
+char* Pair::discard(size_t bytes) {
+  incoming_.what = Incoming::What::kDiscard;
+  if (discard_.size() < bytes) {
+    discard_.resize(bytes);
+  }
+  return discard_.data();
+}
+
+void Pair::onFrame(const FrameHeader& header, const char* payload) {
+  if (failed_) {
+    return;
+  }
+  if (header.payloadBytes == 0) {
+    takeHeader(header);
+    incoming_ = Incoming{};
+    if (failed_ ||
+        (header.type == FrameType::kData && placeFor(header) == nullptr)) {
+      return;
+    }
+  }
+  switch (header.type) {
+    case FrameType::kData:
+      onDataEnd(header);
+      break;
+    case FrameType::kAnnounce:
+      onAnnounce(header);
+      break;
+    case FrameType::kAdvert:
+      onAdvert(header);
+      break;
+    case FrameType::kDone:
+      onDone(header, payload);
+      break;
+    case FrameType::kCancel:
+      onCancel(header);
+      break;
+    case FrameType::kCredit:
+      break;
+    case FrameType::kAbort:
+      onAbort(header, payload);
+      break;
+    case FrameType::kBye:
+      departed_ = true;
+      context_.onDeparture(peer_);
+      break;
+    case FrameType::kBufferAdvert:
+      onBoundAdvert(header);
+      break;
+    case FrameType::kGet:
+      onGet(header);
+      break;
+  }
+}
+
+void Pair::onDataEnd(const FrameHeader& header) {
+  if (header.has(kBound)) {
+    onBoundEnd(header);
+  } else if (header.has(kPut)) {
+    onPutEnd(header);
+  } else if (header.has(kReply)) {
+    onGetEnd(header);
+  } else if (header.has(kDirect)) {
+    onDirectEnd(header);
+  } else {
+    onEagerEnd(header);
+  }
+}
+
+void Pair::onCancel(const FrameHeader& header) {
+  if (header.has(kReply)) {
+    onCancelReply(header);
+  } else if (header.has(kSend)) {
+    onCancelOfAnnounce(header);
+  } else {
+    onCancelOfAdvert(header);
+  }
+}
+
+void Pair::onAbort(const FrameHeader& header, const char* payload) {
+  try {
+    context_.failLocked(std::make_shared<internal::Cause>(
+        decodeCause({payload, header.payloadBytes})));
+  } catch (const WireError& e) {
+    protocolError(e.what());
+  }
+}
+
+void Pair::onComplete(void* token) {
+  if (failed_) {
+    return;
+  }
+  partsInLink_--;
+  partDone(*static_cast<Operation*>(token));
+  pump();
+}
+
+void Pair::onLost(internal::Cause cause, bool ended) {
+  if (failed_) {
+    return;
+  }
+  if (departed_) {  // the end of an orderly departure
+    if (sends_ > 0) {
+      context_.failDeparted(peer_);
+    }
+    return;
+  }
+  if (byeSent_ && ended) {
+    departed_ = true;  // it ended because we did
+    return;
+  }
+  context_.failNew(
+      internal::Cause::Kind::kPeerLost, peer_,
+      MakeString("lost the connection to rank ", peer_,
+                 ended ? ": it was closed without a farewell (did the process"
+                         " die?)"
+                       : ": ",
+                 ended ? "" : cause.text));
+}
+
+void Pair::sayBye() {
+  if (link_ == nullptr || byeSent_ || failed_) {
+    return;
+  }
+  byeSent_ = true;
+  sendControl(header(FrameType::kBye));
+  link_->finish();
+}
+
+void Pair::answerBye() {
+  if (departed_ && sends_ == 0) {
+    sayBye();
+  }
+}
+
+void Pair::fail(const internal::Cause& cause) {
+  if (failed_) {
+    return;
+  }
+  failed_ = true;
+  context_.device().removePump(*this);
+  if (link_ != nullptr && !departed_ && !byeSent_) {
+    sendAbort(cause);
+  }
+}
+
+void Pair::attachFailed(std::unique_ptr<Link> link,
+                        const internal::Cause& cause) {
+  failed_ = true;
+  link_ = std::move(link);
+  sendAbort(cause);
+}
+
+void Pair::sendAbort(const internal::Cause& cause) {
+  const std::vector<char> text = encode(cause);
+  FrameHeader h = header(FrameType::kAbort);
+  h.payloadBytes = static_cast<uint32_t>(text.size());
+  link_->finishWith(h, text.data());
+}
+
+void Pair::abandon() {
+  failed_ = true;
+  context_.device().removePump(*this);
+  if (link_ != nullptr) {
+    link_->abandon();
+    link_.reset();
+  }
+}
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,333 @@
+// The protocol of one pair: numbered messages, eager with credits, announced
+// or straight into advertised memory; bound buffers; put and get.
+//
+// Messages. Every message is *introduced* once, in the order of the sends: by
+// its eager frame, by the first part of a direct transfer, or by an announce.
+// Introductions of a pair are numbered 1, 2, ... (modulo 2^32); every frame
+// carries `seen`, the number of the last introduction that its sender has
+// processed. Messages on one slot meet receives in this order.
+//
+// Adverts. A receive that is too long for an eager message tells the peer where
+// its memory is, together with its position p among the receives that wait on
+// that slot, and with `seen`. The sender counts the messages that it introduced
+// on the slot and that the peer had not seen: the first of them take the first
+// receives. So if p is one of them, the advert belongs to that message: it
+// serves an announced one, and is void for one that has left already. Otherwise
+// it is kept for the (p - unseen)th message to come. Both sides so agree
+// without a number that would have to be remembered for every slot ever used.
+//
+// Receives from any of several ranks are never advertised; they answer an
+// announce. While one is open on a slot, receives behind it are not advertised
+// either, since their position is not known.
+//
+// Memory. An eager message takes credits, which the receiver returns once its
+// bytes have left bounce memory. Without credits a message is announced.
+//
+// Everything here REQUIRES the domain's lock, but for the public interface of
+// transport::Pair, which takes it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gloo/config.h"
+#include "gloo/internal/cause.h"
+#include "gloo/internal/channel.h"
+#include "gloo/transport/pair.h"
+#include "transport/base/link.h"
+#include "transport/base/messages.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+class Buffer;
+class Context;
+struct ExportedRegion;
+
+// What an Operation is for: Operation::kind.
+enum Kind : uint8_t {
+  kMessage,     // send or receive
+  kBoundWrite,  // Buffer::send
+  kPutRequest,
+  kGetRequest,
+  kGetReply,  // the target's answer to a get; owned by the pair
+};
+
+// Where an Operation is: Operation::phase.
+enum Phase : uint8_t {
+  kBacklog,    // the pair is not connected yet
+  kAnnounced,  // a send or a bound write that waits for memory
+  kActive,     // a send whose parts are being given to the link
+  kQueuedOut,  // all parts were given to the link
+  kAwaitDone,  // the peer will say that it is finished
+  kQueued,     // a receive that waits for its message
+  kIncoming,   // a receive whose bytes are arriving
+};
+
+// push: tells a bound write's immediate from an advert's.
+constexpr uint32_t kBoundImmediate = uint32_t{1} << 31;
+
+class Pair final : public transport::Pair, public LinkHandler {
+ public:
+  Pair(Context& context, int peer);
+  ~Pair() override;
+
+  // transport::Pair
+  const Address& address() const override;
+  void connect(const std::vector<char>& bytes) override;
+  void close() override;
+  void setSync(bool enable, bool busyPoll) override;
+  std::unique_ptr<transport::Buffer> createSendBuffer(int slot, void* ptr,
+                                                      size_t size) override;
+  std::unique_ptr<transport::Buffer> createRecvBuffer(int slot, void* ptr,
+                                                      size_t size) override;
+  void send(transport::UnboundBuffer* buffer, uint64_t tag, size_t offset,
+            size_t nbytes) override;
+  void recv(transport::UnboundBuffer* buffer, uint64_t tag, size_t offset,
+            size_t nbytes) override;
+  void put(transport::UnboundBuffer* buffer, const RemoteKey& key,
+           uint64_t slot, size_t offset, size_t roffset,
+           size_t nbytes) override;
+  void get(transport::UnboundBuffer* buffer, const RemoteKey& key,
+           uint64_t slot, size_t offset, size_t roffset,
+           size_t nbytes) override;
+  bool isConnected() override;
+  void setLocalRank(int localRank) override { localRank_ = localRank; }
+  int getLocalRank() const override { return localRank_; }
+
+  // LinkHandler
+  char* onPayload(const FrameHeader& header) override;
+  void onFrame(const FrameHeader& header, const char* payload) override;
+  void onWritten(uint32_t immediate) override;
+  void onComplete(void* token) override;
+  void onLost(internal::Cause cause, bool ended) override;
+
+  // ---- For Context, Buffer and UnboundBuffer ----
+  int peer() const { return peer_; }
+  bool linked() const { return link_ != nullptr; }
+  bool departed() const { return departed_; }
+  // This side has closed the pair: as if the peer had left.
+  void leave() { departed_ = closedHere_ = true; }
+  bool closedHere() const { return closedHere_; }
+  void countSend() { sends_++; }
+  // The peer has left: receives from any do not wait for it any more.
+  void dropWildcards();
+  std::string linkName() const;
+
+  // The hellos are exchanged: what has waited is sent now.
+  void attach(std::unique_ptr<Link> link);
+  // The context failed meanwhile: the peer is told why.
+  void attachFailed(std::unique_ptr<Link> link, const internal::Cause& cause);
+
+  // kMessage to, or from, this peer.
+  void startSend(Operation& op);
+  void startRecv(Operation& op);
+  // For receives from any: whether a message waits; the receive takes the
+  // first one; the receive queues.
+  bool hasArrival(uint64_t slot) const;
+  void meetFirst(Operation& op);
+  RecvEntry* queueRecv(Operation& op, bool wildcard);
+  void dropEntry(RecvEntry* entry);
+
+  void startBoundWrite(Operation& op, int slot, uint64_t offset);
+  void startRequest(Operation& op);  // kPutRequest, kGetRequest
+
+  // Asks for the end of a pending operation; it may end in any state. The
+  // caller waits until it is not pending.
+  void cancel(Operation& op);
+
+  // Bound receive buffers: the peer learns of the memory. Returns its index.
+  uint32_t addBound(Buffer& buffer, int slot, void* ptr, size_t size);
+  void removeBound(uint32_t index);
+  // Bytes are being read into it.
+  bool receivingBound(uint32_t index) const;
+  bool receivingExport(uint32_t key) const;
+  // Bytes of the peer's buffer on this slot; -1 when it is not known yet.
+  int64_t boundBytes(int slot) const;
+
+  // Gives the link more parts of what is active; true when any were taken.
+  bool pump();
+  // All sends are complete and have left.
+  bool flushed() const {
+    return sends_ == 0 && (link_ == nullptr || link_->flushed());
+  }
+
+  // Ends with "bye": nothing is sent afterwards.
+  void sayBye();
+  bool ended() const { return link_ == nullptr || link_->finished(); }
+  // Ends with the cause: no local memory is referenced afterwards.
+  void fail(const internal::Cause& cause);
+  void abandon();
+  // Some operation needs what the departed peer will not send any more. (What
+  // we send it is complete when it has left us: the peer reads to our end.)
+  bool leftWaiting() const { return waits_ > 0; }
+  // The peer has said bye: so do we, once our sends are complete.
+  void answerBye();
+
+ private:
+  struct Bound {
+    Buffer* buffer = nullptr;  // null: destroyed
+    int slot = 0;
+    char* ptr = nullptr;
+    size_t size = 0;
+    std::unique_ptr<Region> region;
+  };
+  struct RemoteBound {
+    bool known = false;
+    uint64_t bytes = 0;
+    uint32_t index = 0;
+    RemoteMemory remote;
+    Fifo<Operation> waiting;
+  };
+  // Where the payload of the frame being read goes.
+  struct Incoming {
+    enum class What {
+      kNothing,
+      kControl,
+      kDiscard,
+      kOperation,
+      kArrival,
+      kBound,
+      kExport,
+    };
+    What what = What::kNothing;
+    Operation* op = nullptr;
+    Arrival* arrival = nullptr;
+    uint32_t bound = 0;  // index or key
+  };
+
+  // pair.cc
+  FrameHeader header(FrameType type, uint8_t flags = 0);
+  void sendControl(const FrameHeader& header, const char* payload = nullptr);
+  void takeHeader(const FrameHeader& header);
+  void finishOperation(Operation& op, Operation::State state);
+  void protocolError(const std::string& what);
+  bool contradicts(const FrameHeader& header);
+  bool pulls() const { return caps_.remoteRead && !caps_.remoteWrite; }
+  void addWaits(int n);
+  void sendAbort(const internal::Cause& cause);
+  void returnCredits(uint64_t cost);
+  uint64_t costOf(uint64_t bytes) const;
+  const Region* ensureRegion(Operation& op, Rights rights);
+  char* placeFor(const FrameHeader& header);
+  char* discard(size_t bytes);
+  void onDataEnd(const FrameHeader& header);
+  void onCancel(const FrameHeader& header);
+  void onAbort(const FrameHeader& header, const char* payload);
+
+  // pair_send.cc
+  void introduce(Operation& op, SlotState& state, bool announced);
+  void pruneSeen(uint32_t seen);
+  void sendEager(Operation& op);
+  void announce(Operation& op, SlotState& state);
+  void serve(Operation& op, const StoredAdvert& advert);
+  bool prepareDirect(Operation& op, const StoredAdvert& advert);
+  void activate(Operation& op);
+  void activateAtOnce(Operation& op);
+  bool sendPart(Operation& op, size_t* given);
+  FrameHeader partHeader(const Operation& op, uint64_t offset);
+  bool writePart(Operation& op, const char* from, size_t bytes, uint64_t offset,
+                 bool last);
+  void partDone(Operation& op);
+  StoredAdvert* advertFor(SlotState& state);
+  Operation* announcedOperation(uint64_t slot, uint64_t number);
+  void onAdvert(const FrameHeader& header);
+  void onPullDone(const FrameHeader& header);
+  void onCancelOfAdvert(const FrameHeader& header);
+  void onSendCancelled(const FrameHeader& header);
+  void cancelSend(Operation& op);
+
+  // pair_recv.cc
+  Operation* takeFront(SlotState& state);
+  bool agrees(const Operation& op, uint64_t bytes, uint64_t check);
+  bool sameCollective(const Operation& op, uint64_t check);
+  void noteIntroduction(uint32_t number);
+  char* onEagerPayload(const FrameHeader& header);
+  void onEagerEnd(const FrameHeader& header);
+  void meet(Operation& op, Arrival& arrival);
+  void unstash(Operation& op, Arrival& arrival);
+  void onAnnounce(const FrameHeader& header);
+  void takeIntroduced(RecvEntry& entry);
+  void answerAnnounce(Operation& op, const Arrival& arrival);
+  void sendAdvert(RecvEntry& entry, uint8_t flags, uint64_t number);
+  bool mayAdvertise() const;
+  void advertiseUnblocked(SlotState& state);
+  void pullMessage(Operation& op, const Arrival& arrival);
+  void readParts(Operation& op);
+  void endPull(Operation& op);
+  void completeRecv(Operation& op, RecvEntry* entry);
+  RecvEntry* directEntry(uint32_t index);
+  char* onDirectPayload(const FrameHeader& header);
+  bool introduceDirect(RecvEntry& entry, const FrameHeader& header);
+  void onDirectEnd(const FrameHeader& header);
+  uint32_t takeIndex(RecvEntry* entry);
+  void freeIndex(RecvEntry& entry);
+  void cancelRecv(Operation& op);
+  void dropAll(RecvEntry* entry);
+  void onCancelReply(const FrameHeader& header);
+  void onCancelOfAnnounce(const FrameHeader& header);
+
+  // pair_onesided.cc
+  void advertiseBound(uint32_t index);
+  void writeBound(Operation& op, const RemoteBound& remote);
+  void onBoundAdvert(const FrameHeader& header);
+  void cancelBound(Operation& op);
+  Bound* boundAt(uint32_t index);
+  char* onBoundPayload(const FrameHeader& header);
+  void onBoundEnd(const FrameHeader& header);
+  void onBoundWritten(uint32_t index);
+  uint64_t addRequest(Operation& op);
+  Operation* request(uint64_t number);
+  void endRequest(Operation& op);
+  void refuseRequest(uint64_t number, const std::string& why);
+  ExportedRegion* exportedRange(uint32_t key, uint64_t offset, uint64_t bytes,
+                                std::string* why);
+  char* onPutPayload(const FrameHeader& header);
+  void onPutEnd(const FrameHeader& header);
+  void onGet(const FrameHeader& header);
+  char* onGetPayload(const FrameHeader& header);
+  void onGetEnd(const FrameHeader& header);
+  void onDone(const FrameHeader& header, const char* payload);
+
+  Context& context_;
+  const int peer_;
+  int localRank_ = 0;
+  std::unique_ptr<Link> link_;
+  LinkCaps caps_;
+  bool byeSent_ = false;
+  bool departed_ = false;  // the peer said bye, or this side closed the pair
+  bool closedHere_ = false;
+  bool failed_ = false;
+  bool pumping_ = false;  // in the device's list
+
+  SlotTable slots_;
+  Fifo<Operation> backlog_;
+  Fifo<Operation> active_;
+  int partsInLink_ = 0;
+  uint32_t introduced_ = 0;  // by us
+  uint32_t seen_ = 0;        // of the peer's
+  Fifo<Intro> unseen_;
+  uint64_t credits_ = 0;  // that we may use
+  uint64_t owed_ = 0;     // that we have to return
+  uint64_t granted_ = 0;  // that the peer may use
+  uint64_t waits_ = 0;    // operations that need something of the peer
+  uint64_t sends_ = 0;    // that are not complete
+
+  std::vector<RecvEntry*> advertised_;  // by index
+  std::vector<uint32_t> freeIndices_;
+  std::vector<Bound> bounds_;
+  std::map<int, RemoteBound> remoteBounds_;
+  std::vector<Operation*> requests_;  // put and get, by number
+  std::vector<uint32_t> freeRequests_;
+  uint64_t requestSerial_ = 0;
+  uint64_t refusedPut_ = 0;  // number of the put being discarded
+  Incoming incoming_;
+  std::vector<char> discard_;
+  char control_[kMaxControlPayload];
+  std::unique_ptr<Address> address_;
+};
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,147 @@
+// Bytes that go straight to their place: into advertised memory, or read from
+// memory that the sender announced.
+#include <algorithm>
+
+#include "gloo/common/string.h"
+#include "transport/base/context.h"
+#include "transport/base/pair.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+// The receive that advert `index` belongs to; introduces its message if this
+// is the first that we hear of it. Null after a protocol error.
+RecvEntry* Pair::directEntry(uint32_t index) {
+  RecvEntry* entry = index < advertised_.size() ? advertised_[index] : nullptr;
+  if (entry == nullptr || !entry->advertised) {
+    protocolError(
+        MakeString("bytes for advert ", index, ", which does not exist"));
+  }
+  return failed_ ? nullptr : entry;
+}
+
+char* Pair::onDirectPayload(const FrameHeader& header) {
+  RecvEntry* entry = directEntry(header.index);
+  if (entry == nullptr) {
+    return nullptr;
+  }
+  if (!entry->introduced() && !introduceDirect(*entry, header)) {
+    return nullptr;
+  }
+  Operation& op = *entry->op;
+  if (header.bytes > op.bytes || header.offset > header.bytes ||
+      header.payloadBytes > header.bytes - header.offset) {
+    protocolError(MakeString("bytes ", header.offset, "+", header.payloadBytes,
+                             " of a message of ", header.bytes,
+                             " bytes, for a receive of ", op.bytes));
+    return nullptr;
+  }
+  incoming_.what = Incoming::What::kOperation;
+  incoming_.op = &op;
+  return header.payloadBytes > 0 ? op.data + header.offset : control_;
+}
+
+bool Pair::introduceDirect(RecvEntry& entry, const FrameHeader& header) {
+  if (entry.state->recvs.front() != &entry) {
+    protocolError("a message for a receive before which others wait");
+    return false;
+  }
+  noteIntroduction(static_cast<uint32_t>(header.number));
+  if (failed_ || !agrees(*entry.op, header.bytes, header.check)) {
+    return false;
+  }
+  takeIntroduced(entry);
+  return true;
+}
+
+void Pair::onDirectEnd(const FrameHeader& header) {
+  Operation& op = *incoming_.op;
+  incoming_ = Incoming{};
+  op.bytesDone.fetch_add(header.payloadBytes, std::memory_order_relaxed);
+  if (!header.has(kLast)) {
+    return;
+  }
+  if (caps_.remoteWrite) {
+    op.bytesDone.store(
+        header.bytes,
+        std::memory_order_relaxed);  // they were written before this frame
+  }
+  if (op.bytesDone != header.bytes) {
+    protocolError(MakeString("the last part of a message of ", header.bytes,
+                             " bytes after ", op.bytesDone));
+    return;
+  }
+  completeRecv(op, static_cast<RecvEntry*>(op.owner));
+}
+
+// push: the peer's write has filled the memory of an advert.
+void Pair::onWritten(uint32_t immediate) {
+  if (failed_) {
+    return;
+  }
+  if ((immediate & kBoundImmediate) != 0) {
+    onBoundWritten(immediate & ~kBoundImmediate);
+    return;
+  }
+  RecvEntry* entry = directEntry(immediate);
+  if (entry == nullptr) {
+    return;
+  }
+  if (!entry->introduced()) {
+    if (entry->state->recvs.front() != entry) {
+      protocolError("a message for a receive before which others wait");
+      return;
+    }
+    noteIntroduction(seen_ + 1);
+    takeIntroduced(*entry);
+  }
+  Operation& op = *entry->op;
+  op.bytesDone.store(op.bytes, std::memory_order_relaxed);
+  completeRecv(op, entry);
+}
+
+void Pair::pullMessage(Operation& op, const Arrival& arrival) {
+  op.number = arrival.number;
+  op.remoteAddress = arrival.remote.address;
+  op.remoteKey = arrival.remote.key;
+  op.bytesQueued = 0;
+  op.wanted = arrival.bytes;
+  readParts(op);
+}
+
+// pull: asks the link for the next parts of what `op` reads.
+void Pair::readParts(Operation& op) {
+  const Region* region = ensureRegion(op, Rights::kLocalWrite);
+  while (!failed_ && op.bytesQueued < op.wanted && op.parts < 2) {
+    const size_t bytes =
+        std::min<size_t>(op.wanted - op.bytesQueued, caps_.maxFrameBytes);
+    const RemoteMemory remote{op.remoteAddress + op.bytesQueued, op.remoteKey};
+    char* to = op.data + op.bytesQueued;
+    op.bytesQueued += bytes;
+    if (!link_->read(to, bytes, region, remote, &op)) {
+      op.parts++;
+      partsInLink_++;
+    }
+  }
+  if (op.bytesQueued == op.wanted && op.parts == 0) {
+    endPull(op);
+  }
+}
+
+void Pair::endPull(Operation& op) {
+  op.bytesDone.store(op.wanted, std::memory_order_relaxed);
+  if (op.kind == kGetRequest) {
+    endRequest(op);
+    finishOperation(op, Operation::State::kDone);
+    return;
+  }
+  FrameHeader h = header(FrameType::kDone);
+  h.slot = op.slot;
+  h.number = op.number;
+  sendControl(h);
+  RecvEntry* entry = static_cast<RecvEntry*>(op.owner);
+  completeRecv(op, entry);
+}
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,391 @@
+// Messages, the sender's side.
+#include <algorithm>
+
+#include "gloo/common/string.h"
+#include "transport/base/context.h"
+#include "transport/base/pair.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+namespace {
+
+// Parts of one pair that are with the link at a time, and bytes that one call
+// hands over before other work gets its turn.
+constexpr int kPartsInLink = 2;
+constexpr size_t kPumpBytes = size_t{1} << 20;
+
+}  // namespace
+
+void Pair::startSend(Operation& op) {
+  if (link_ == nullptr) {
+    op.phase = kBacklog;
+    backlog_.pushBack(&op);
+    return;
+  }
+  SlotState& state = slots_.at(op.slot);
+  if (StoredAdvert* advert = advertFor(state)) {
+    const StoredAdvert copy = *advert;
+    context_.adverts.give(advert);
+    introduce(op, state, false);
+    if (prepareDirect(op, copy)) {
+      activateAtOnce(op);
+    }
+  } else if (op.bytes <= caps_.eagerBytes && costOf(op.bytes) <= credits_) {
+    introduce(op, state, false);
+    sendEager(op);
+  } else {
+    introduce(op, state, true);
+    announce(op, state);
+  }
+}
+
+// The advert for the next message on this slot, taken out; null if there is
+// none.
+StoredAdvert* Pair::advertFor(SlotState& state) {
+  StoredAdvert* advert = state.adverts.front();
+  if (advert == nullptr || advert->target != state.sent) {
+    return nullptr;
+  }
+  return state.adverts.popFront();
+}
+
+void Pair::introduce(Operation& op, SlotState& state, bool announced) {
+  Intro* intro = context_.intros.take();
+  *intro = Intro{};
+  intro->state = &state;
+  intro->number = ++introduced_;
+  intro->op = announced ? &op : nullptr;
+  unseen_.pushBack(intro);
+  (state.unseenBack != nullptr ? state.unseenBack->nextOnSlot
+                               : state.unseenFront) = intro;
+  state.unseenBack = intro;
+  state.unseen++;
+  state.sent++;
+  op.number = introduced_;
+  op.owner = announced ? intro : nullptr;
+}
+
+// The peer has processed introductions up to `seen`.
+void Pair::pruneSeen(uint32_t seen) {
+  if (static_cast<int32_t>(introduced_ - seen) < 0) {
+    protocolError("it has seen messages that were never sent");
+    return;
+  }
+  for (;;) {
+    Intro* intro = unseen_.front();
+    if (intro == nullptr || static_cast<int32_t>(seen - intro->number) < 0) {
+      return;
+    }
+    unseen_.popFront();
+    SlotState& state = *intro->state;
+    state.unseenFront = intro->nextOnSlot;
+    if (state.unseenFront == nullptr) {
+      state.unseenBack = nullptr;
+    }
+    state.unseen--;
+    if (intro->op != nullptr) {
+      intro->op->owner = nullptr;
+    }
+    context_.intros.give(intro);
+    slots_.forgetIfIdle(state);
+  }
+}
+
+void Pair::sendEager(Operation& op) {
+  credits_ -= costOf(op.bytes);
+  FrameHeader h = header(FrameType::kData, kFirst | kLast);
+  h.payloadBytes = static_cast<uint32_t>(op.bytes);
+  h.slot = op.slot;
+  h.number = op.number;
+  h.bytes = op.bytes;
+  h.check = op.check;
+  context_.counts().eagerSent++;
+  op.bytesQueued = op.bytes;
+  op.bytesDone.store(op.bytes, std::memory_order_relaxed);
+  op.phase = kQueuedOut;
+  if (link_->send(h, op.data, &op)) {
+    finishOperation(op, Operation::State::kDone);
+  } else {
+    op.parts++;
+    partsInLink_++;
+  }
+}
+
+void Pair::announce(Operation& op, SlotState& state) {
+  op.phase = kAnnounced;
+  state.announced.pushBack(&op);
+  addWaits(1);
+  FrameHeader h = header(FrameType::kAnnounce);
+  h.slot = op.slot;
+  h.number = op.number;
+  h.bytes = op.bytes;
+  h.check = op.check;
+  if (pulls() || caps_.readByPeer) {
+    h.offset = reinterpret_cast<uint64_t>(op.data);
+    if (const Region* region = ensureRegion(op, Rights::kRemoteRead)) {
+      h.offset = region->remoteAddress() + op.regionOffset;
+      h.key = region->remoteKey();
+    }
+  }
+  context_.counts().announcesSent++;
+  sendControl(h);
+}
+
+// An announced message has got memory.
+void Pair::serve(Operation& op, const StoredAdvert& advert) {
+  SlotState& state = slots_.at(op.slot);
+  state.announced.remove(&op);
+  addWaits(-1);
+  if (op.owner != nullptr) {
+    static_cast<Intro*>(op.owner)->op = nullptr;
+    op.owner = nullptr;
+  }
+  if (prepareDirect(op, advert)) {
+    activate(op);
+  }
+  slots_.forgetIfIdle(state);
+}
+
+// Compares sizes and collectives before a byte moves.
+bool Pair::prepareDirect(Operation& op, const StoredAdvert& advert) {
+  if (op.bytes > advert.bytes) {
+    context_.failNew(
+        internal::Cause::Kind::kMismatch, peer_,
+        MakeString("a message of ", op.bytes, " bytes from rank ",
+                   context_.rank(),
+                   " is longer than its receive"
+                   " of ",
+                   advert.bytes, " bytes on rank ", peer_, ", slot ", op.slot));
+    return false;
+  }
+  if (!sameCollective(op, advert.check)) {
+    return false;
+  }
+  context_.counts().directSent++;
+  op.index = advert.index;
+  op.remoteAddress = advert.remote.address;
+  op.remoteKey = advert.remote.key;
+  op.remoteOffset = 0;
+  // A write that fills the advert is told by its immediate alone; otherwise
+  // a frame with the length follows.
+  op.exact = op.bytes == advert.bytes && op.bytes > 0;
+  return true;
+}
+
+void Pair::activate(Operation& op) {
+  op.phase = kActive;
+  op.bytesQueued = 0;
+  active_.pushBack(&op);
+  pump();
+}
+
+// A direct message that nothing has announced introduces itself, so it must
+// not be overtaken by later ones: its first part (push: its last, which the
+// peer is told of) goes to the link now, whatever is there already.
+void Pair::activateAtOnce(Operation& op) {
+  op.phase = kActive;
+  op.bytesQueued = 0;
+  size_t given = 0;
+  bool more = sendPart(op, &given);
+  while (more && caps_.remoteWrite) {
+    more = sendPart(op, &given);
+  }
+  if (more) {
+    active_.pushBack(&op);
+    pump();
+  }
+}
+
+bool Pair::pump() {
+  bool moved = false;
+  size_t given = 0;
+  while (!failed_ && !active_.empty() && partsInLink_ < kPartsInLink) {
+    if (given >= kPumpBytes) {
+      if (!pumping_) {
+        pumping_ = true;
+        context_.device().addPump(*this);
+      }
+      return moved;
+    }
+    Operation* op = active_.popFront();
+    if (sendPart(*op, &given)) {
+      active_.pushBack(op);  // the others have their turn
+    }
+    moved = true;
+  }
+  if (pumping_) {
+    pumping_ = false;
+    context_.device().removePump(*this);
+  }
+  return moved;
+}
+
+// Gives one more part to the link, and adds its bytes to *given. True if there
+// is more; else the operation may have ended, and belong to its owner again.
+bool Pair::sendPart(Operation& op, size_t* given) {
+  const size_t bytes =
+      std::min<size_t>(op.bytes - op.bytesQueued, caps_.maxFrameBytes);
+  const bool first = op.bytesQueued == 0;
+  const bool last = op.bytesQueued + bytes == op.bytes;
+  const char* from = op.data + op.bytesQueued;
+  const uint64_t offset = op.bytesQueued;
+  op.bytesQueued += bytes;
+  *given += bytes;
+  bool left;
+  if (caps_.remoteWrite && op.kind != kGetReply) {
+    left = writePart(op, from, bytes, offset, last);
+  } else {
+    FrameHeader h = partHeader(op, offset);
+    h.flags |= (first ? kFirst : 0) | (last ? kLast : 0);
+    h.payloadBytes = static_cast<uint32_t>(bytes);
+    left = link_->send(h, from, &op);
+  }
+  if (last) {
+    op.phase = kQueuedOut;
+  }
+  op.parts++;
+  if (left) {
+    partDone(op);
+  } else {
+    partsInLink_++;
+  }
+  return !last;
+}
+
+FrameHeader Pair::partHeader(const Operation& op, uint64_t offset) {
+  FrameHeader h = header(FrameType::kData);
+  h.number = op.number;
+  h.bytes = op.bytes;
+  h.offset = op.remoteOffset + offset;
+  h.slot = op.slot;
+  h.index = op.index;
+  switch (op.kind) {
+    case kMessage:
+      h.flags = kDirect;
+      h.check = op.check;
+      break;
+    case kBoundWrite:
+      h.flags = kBound;
+      break;
+    case kPutRequest:
+      h.flags = kPut;
+      h.key = op.index;
+      break;
+    default:
+      h.flags = kReply;
+      break;
+  }
+  return h;
+}
+
+// push: the part is written straight into the peer's memory.
+bool Pair::writePart(Operation& op, const char* from, size_t bytes,
+                     uint64_t offset, bool last) {
+  const Region* region = ensureRegion(op, Rights::kLocal);
+  const RemoteMemory remote{op.remoteAddress + op.remoteOffset + offset,
+                            op.remoteKey};
+  const bool told =
+      last && (op.kind == kBoundWrite || (op.kind == kMessage && op.exact));
+  const uint32_t immediate =
+      !told ? kNoImmediate
+            : op.index | (op.kind == kBoundWrite ? kBoundImmediate : 0);
+  const bool left = bytes == 0 && !told ? true
+                                        : link_->write(from, bytes, region,
+                                                       remote, immediate, &op);
+  if (last && op.kind == kMessage && !op.exact) {
+    FrameHeader h = partHeader(op, op.bytes);
+    h.flags |= kFirst | kLast;
+    sendControl(h);
+  }
+  return left;
+}
+
+void Pair::partDone(Operation& op) {
+  op.parts--;
+  if (!op.isSend || op.kind == kGetRequest) {
+    readParts(op);
+    return;
+  }
+  if (op.phase != kQueuedOut || op.parts > 0) {
+    return;
+  }
+  op.bytesDone.store(op.bytes, std::memory_order_relaxed);
+  if (op.kind == kPutRequest && !caps_.remoteWrite) {
+    op.phase = kAwaitDone;  // the target answers
+    return;
+  }
+  if (op.kind == kPutRequest) {
+    endRequest(op);
+  }
+  finishOperation(op, Operation::State::kDone);
+}
+
+// Adverts.
+
+void Pair::onAdvert(const FrameHeader& header) {
+  if (contradicts(header)) {
+    return;
+  }
+  StoredAdvert advert;
+  advert.index = header.index;
+  advert.bytes = header.bytes;
+  advert.check = header.check;
+  advert.remote = {header.offset, header.key};
+  if (header.has(kReply)) {
+    if (Operation* op = announcedOperation(header.slot, header.number)) {
+      serve(*op, advert);
+    } else {
+      protocolError("memory for a message that was not announced");
+    }
+    return;
+  }
+  SlotState& state = slots_.at(header.slot);
+  if (header.number < state.unseen) {
+    Intro* intro = state.unseenFront;
+    for (uint64_t i = 0; i < header.number; i++) {
+      intro = intro->nextOnSlot;
+    }
+    if (intro->op != nullptr) {
+      serve(*intro->op, advert);  // may forget the state
+    }
+    return;
+  }
+  StoredAdvert* stored = context_.adverts.take();
+  *stored = advert;
+  stored->target = state.sent + (header.number - state.unseen);
+  if (!state.adverts.empty() &&
+      state.adverts.back()->target >= stored->target) {
+    context_.adverts.give(stored);
+    protocolError("two adverts for one message");
+    return;
+  }
+  state.adverts.pushBack(stored);
+}
+
+Operation* Pair::announcedOperation(uint64_t slot, uint64_t number) {
+  SlotState* state = slots_.find(slot);
+  Operation* op = state != nullptr ? state->announced.front() : nullptr;
+  while (op != nullptr && op->number != number) {
+    op = op->next;
+  }
+  return op;
+}
+
+// pull: the receiver has read the message.
+void Pair::onPullDone(const FrameHeader& header) {
+  Operation* op = announcedOperation(header.slot, header.number);
+  if (op == nullptr) {
+    protocolError("the end of a message that was not announced");
+    return;
+  }
+  SlotState& state = slots_.at(header.slot);
+  state.announced.remove(op);
+  addWaits(-1);
+  op->bytesDone.store(op->bytes, std::memory_order_relaxed);
+  finishOperation(*op, Operation::State::kDone);
+  slots_.forgetIfIdle(state);
+}
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,413 @@
+#include "transport/base/progress.h"
+
+#include <sched.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "gloo/common/env.h"
+#include "gloo/common/error.h"
+#include "transport/base/bell.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = Deadline::Clock;
+
+// Rounds of polling before a waiter that shares its core gives it away, and
+// how often it does that before it sleeps: measured, see docs/progress.md.
+constexpr int kCrowdedPolls = 2;
+constexpr int kCrowdedYields = 30;
+// Looking at the clock costs as much as a round of polling shared memory.
+constexpr int kLookEvery = 16;
+// Two ranks on one core, on a machine that is busy otherwise, wait for this at
+// each message: with 8 us a 1 KiB allreduce took three times as long.
+constexpr std::chrono::microseconds kYieldEvery{1};
+// Rounds of a glance: longer than a peer takes that answers at once.
+constexpr int kGlances = 64;
+constexpr std::chrono::microseconds kDefaultSpin{500};
+constexpr milliseconds kDoze{1};
+
+int coresAvailable() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
+    return std::max(1, CPU_COUNT(&set));
+  }
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+}  // namespace
+
+// Decides what a driver does after a round in which nothing moved.
+class ProgressDomain::Spinner {
+ public:
+  enum class Next { kPoll, kYield, kBlock };
+
+  Spinner(bool crowded, bool busy, std::chrono::microseconds budget)
+      : crowded_(crowded), busy_(busy), budget_(budget) {}
+
+  void reset() { rounds_ = 0; }
+
+  Next next() {
+    rounds_++;
+    if (crowded_) {
+      if (rounds_ <= kCrowdedPolls) {
+        return Next::kPoll;
+      }
+      const bool tired = rounds_ > kCrowdedPolls + kCrowdedYields;
+      return tired && !busy_ ? Next::kBlock : Next::kYield;
+    }
+    if (budget_.count() == 0 && !busy_) {
+      return Next::kBlock;
+    }
+    return rounds_ % kLookEvery == 0 ? look() : Next::kPoll;
+  }
+
+ private:
+  Next look() {
+    const auto now = Clock::now();
+    if (rounds_ == kLookEvery) {
+      until_ = now + budget_;
+      yieldAt_ = now + kYieldEvery;
+    }
+    if (now >= until_ && !busy_) {
+      return Next::kBlock;
+    }
+    if (now < yieldAt_) {
+      return Next::kPoll;
+    }
+    // The scheduler sometimes puts us on the core that the peer needs.
+    yieldAt_ = now + kYieldEvery;
+    return Next::kYield;
+  }
+
+  const bool crowded_;
+  const bool busy_;
+  const std::chrono::microseconds budget_;
+  int rounds_ = 0;
+  Clock::time_point until_;
+  Clock::time_point yieldAt_;
+};
+
+ProgressDomain::ProgressDomain()
+    : spinBudget_(Environment::fromEnvironment().spin.value_or(kDefaultSpin)),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      driverBell_(makeBell()),
+      backgroundBell_(makeBell()) {
+  if (!epoll_) {
+    GLOO_THROW_IO_EXCEPTION("epoll_create1: ", std::strerror(errno),
+                            " (raise the limit of open files, ulimit -n)");
+  }
+  sleepers_.reserve(64);
+  thread_ = std::thread([this] { backgroundLoop(); });
+}
+
+ProgressDomain::~ProgressDomain() {
+  if (origin_.inherited()) {
+    thread_.detach();  // the thread exists in the parent only
+    return;
+  }
+  stopping_ = true;
+  ring(backgroundBell_);
+  thread_.join();
+}
+
+ProgressDomain::Lock ProgressDomain::lock() {
+  Lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    wanted_.fetch_add(1, std::memory_order_relaxed);
+    lock.lock();
+    wanted_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  return lock;
+}
+
+void ProgressDomain::add(Poller& poller) {
+  pollers_.push_back(&poller);
+  if (poller.wakeFd() >= 0) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, poller.wakeFd(), &event) != 0) {
+      pollers_.pop_back();
+      GLOO_THROW_IO_EXCEPTION("epoll_ctl: ", std::strerror(errno));
+    }
+  }
+  changed();
+}
+
+void ProgressDomain::remove(Poller& poller) {
+  std::erase(pollers_, &poller);
+  if (poller.wakeFd() >= 0) {
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, poller.wakeFd(), nullptr);
+  }
+}
+
+bool ProgressDomain::poll() {
+  bool moved = false;
+  for (size_t i = 0; i < pollers_.size(); i++) {  // poll() may add pollers
+    moved |= pollers_[i]->poll();
+  }
+  return moved;
+}
+
+bool ProgressDomain::wait(Lock& lock, const Ready& ready, Deadline deadline,
+                          Manner manner) {
+  bool done = ready();
+  while (!done) {
+    if (driving_.load(std::memory_order_relaxed)) {
+      sleep(lock, ready, deadline);
+    } else {
+      drive(lock, ready, deadline, manner);
+    }
+    done = ready();
+    if (!done && deadline.expired()) {
+      break;
+    }
+  }
+  if (!driving_.load(std::memory_order_relaxed)) {
+    leaveRole();
+  }
+  return done;
+}
+
+// Nobody else has the lock, drives or sleeps on what we poll, so that no role
+// need be taken; but the background thread sees that somebody polls.
+bool ProgressDomain::glance(const Ready& ready) {
+  if (driving_.load(std::memory_order_relaxed) || backgroundAsleep_ ||
+      crowded_.load(std::memory_order_relaxed)) {
+    return false;
+  }
+  drives_.store(drives_.load(std::memory_order_relaxed) + 1,
+                std::memory_order_relaxed);
+  for (int i = 0; i < kGlances && wanted_.load(std::memory_order_relaxed) == 0;
+       i++) {
+    if (poll()) {
+      wakeReadySleepers();
+      if (ready()) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// Who sleeps has armed the pollers, which our polling takes back.
+void ProgressDomain::visit() {
+  drives_.store(drives_.load(std::memory_order_relaxed) + 1,
+                std::memory_order_relaxed);
+  changed();
+  if (poll()) {
+    wakeReadySleepers();
+  }
+}
+
+void ProgressDomain::drive(Lock& lock, const Ready& ready, Deadline deadline,
+                           Manner manner) {
+  driving_ = true;
+  drives_++;
+  if (backgroundAsleep_) {
+    ring(backgroundBell_);  // our polling takes back what it has armed
+  }
+  const bool patient = manner == Manner::kSleep;
+  Spinner spinner(!patient && crowded_.load(std::memory_order_relaxed),
+                  !patient && busyPoll_.load(std::memory_order_relaxed),
+                  patient ? std::chrono::microseconds(0) : spinBudget_);
+  for (uint32_t round = 0;; round++) {
+    const bool moved = poll();
+    if (moved) {
+      spinner.reset();
+      wakeReadySleepers();
+    }
+    if (ready() || (round % kLookEvery == 0 && deadline.expired())) {
+      break;
+    }
+    letOthersIn(lock);
+    if (moved) {
+      continue;
+    }
+    const auto next = spinner.next();
+    if (next == Spinner::Next::kYield) {
+      lock.unlock();
+      sched_yield();
+      lock.lock();
+    } else if (next == Spinner::Next::kBlock) {
+      block(lock, ready, deadline);
+    }
+    if (next != Spinner::Next::kPoll && deadline.expired()) {
+      break;
+    }
+  }
+  driving_ = false;
+}
+
+// To sleep: publish it, arm, poll once more, block. The lock orders this with
+// all threads of the process; the pollers' descriptors with other processes.
+void ProgressDomain::block(Lock& lock, const Ready& ready, Deadline deadline) {
+  driverAsleep_ = true;
+  // Others may have had the lock since ready() was last asked.
+  if (ready() || armAll() || poll()) {
+    driverAsleep_ = false;
+    wakeReadySleepers();
+    return;
+  }
+  counters_.blockingWaits++;
+  const milliseconds timer = nextTimer();
+  if (timer != milliseconds::max()) {
+    deadline = Deadline(std::min(deadline.at(), Clock::now() + timer));
+  }
+  lock.unlock();
+  waitReadable(epoll_.get(), driverBell_.get(), deadline);
+  lock.lock();
+  driverAsleep_ = false;
+  silence(driverBell_);
+}
+
+void ProgressDomain::sleep(Lock& lock, const Ready& ready, Deadline deadline) {
+  Sleeper me{&ready};
+  sleepers_.push_back(&me);
+  counters_.sleeps++;
+  lock.unlock();
+  futexWait(me.woken, deadline);
+  lock = this->lock();
+  std::erase(sleepers_, &me);
+}
+
+void ProgressDomain::wake(Sleeper& sleeper) { futexWake(sleeper.woken); }
+
+void ProgressDomain::wakeReadySleepers() {
+  for (Sleeper* sleeper : sleepers_) {
+    if (sleeper->woken.load(std::memory_order_relaxed) == 0 &&
+        (*sleeper->ready)()) {
+      wake(*sleeper);
+    }
+  }
+}
+
+// Nobody drives: a sleeper that runs next will, or else the background thread.
+void ProgressDomain::leaveRole() {
+  for (Sleeper* sleeper : sleepers_) {
+    if (sleeper->woken.load(std::memory_order_relaxed) != 0) {
+      return;  // it has not run yet; it will look for itself
+    }
+  }
+  if (!sleepers_.empty()) {
+    counters_.handoffs++;
+    wake(*sleepers_.front());
+  } else if (backgroundDeep_) {
+    backgroundDeep_ = false;
+    ring(backgroundBell_);
+  }
+}
+
+void ProgressDomain::changed() {
+  wakeReadySleepers();
+  if (driverAsleep_) {
+    ring(driverBell_);
+  }
+  if (backgroundAsleep_) {
+    ring(backgroundBell_);
+  }
+}
+
+// A thread that wants the lock would starve if the driver took it back at once.
+void ProgressDomain::letOthersIn(Lock& lock) {
+  if (wanted_.load(std::memory_order_relaxed) == 0) {
+    return;
+  }
+  lock.unlock();
+  for (int i = 0; i < 1000 && wanted_.load(std::memory_order_relaxed) > 0;
+       i++) {
+    sched_yield();
+  }
+  lock.lock();
+}
+
+bool ProgressDomain::armAll() {
+  bool again = false;
+  for (Poller* poller : pollers_) {
+    again |= poller->arm();
+  }
+  return again;
+}
+
+milliseconds ProgressDomain::nextTimer() const {
+  milliseconds next = milliseconds::max();
+  for (const Poller* poller : pollers_) {
+    next = std::min(next, poller->nextTimer());
+  }
+  return next;
+}
+
+void ProgressDomain::setLocalRanks(int n) {
+  crowded_.store(n > coresAvailable(), std::memory_order_relaxed);
+}
+
+ProgressDomain::Counters ProgressDomain::counters() const { return counters_; }
+
+void ProgressDomain::backgroundLoop() {
+  pthread_setname_np(pthread_self(), "gloo-progress");
+  while (doze()) {
+    tend();
+  }
+}
+
+// Keeps out of the way while threads drive. Takes no lock: a spinning driver is
+// not disturbed. Returns when nobody has driven for a while; false: to stop.
+bool ProgressDomain::doze() {
+  for (;;) {
+    const uint64_t before = drives_;
+    waitReadable(backgroundBell_.get(), -1, Deadline(Clock::now() + kDoze));
+    silence(backgroundBell_);
+    if (stopping_) {
+      return false;
+    }
+    if (drives_ != before) {
+      continue;
+    }
+    if (!driving_) {
+      return true;
+    }
+    // One long wait: its driver rings when it leaves.
+    backgroundDeep_ = true;
+    if (driving_) {
+      waitReadable(backgroundBell_.get(), -1, Deadline());
+    }
+    backgroundDeep_ = false;
+  }
+}
+
+// Nobody waits: moves what is in flight until nothing moves, then sleeps until
+// something arrives. Returns when a thread drives, or after an event.
+void ProgressDomain::tend() {
+  Lock lock = this->lock();
+  const uint64_t before = drives_;
+  while (!stopping_ && !driving_ && drives_ == before) {
+    if (poll()) {
+      wakeReadySleepers();
+      letOthersIn(lock);
+      continue;
+    }
+    backgroundAsleep_ = true;
+    if (armAll() || poll()) {
+      backgroundAsleep_ = false;
+      continue;
+    }
+    const milliseconds timer = nextTimer();
+    const Deadline until = timer == milliseconds::max()
+                               ? Deadline()
+                               : Deadline(Clock::now() + timer);
+    lock.unlock();
+    waitReadable(epoll_.get(), backgroundBell_.get(), until);
+    lock = this->lock();
+    backgroundAsleep_ = false;
+    silence(backgroundBell_);
+  }
+}
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

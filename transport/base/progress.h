@@ -1,0 +1,151 @@
+// Who waits, drives. A progress domain belongs to a device: it owns the lock
+// under which all protocol state of that device lives, the pollers that move
+// bytes, and the rule by which threads take turns at driving them.
+//
+// A waiting thread becomes the driver if there is none: it polls, spins for a
+// budget, then blocks in the kernel until an event or its deadline. Other
+// waiters sleep on a condition variable of their own. A driver whose wait is
+// over hands the role to a sleeper. When nobody waits, the background thread
+// sees to it that everything in flight moves on within a millisecond; with
+// nothing going on it sleeps in the kernel. tests/model/progress.pml is a model
+// of the hand-over and of falling asleep.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "gloo/common/deadline.h"
+#include "gloo/config.h"
+#include "transport/base/fork.h"
+#include "transport/base/socket.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+// Something that the driver polls. Owned by whoever added it.
+class Poller {
+ public:
+  virtual ~Poller() = default;
+  // Moves what can be moved without blocking; true if anything did.
+  virtual bool poll() = 0;
+  // Readable when poll() has something to do and the poller is armed; -1: none.
+  virtual int wakeFd() const = 0;
+  // Before sleeping: from now on what arrives makes wakeFd() readable. True
+  // when poll() must be called again before sleeping. Lazy: not called while
+  // anybody spins.
+  virtual bool arm() { return false; }
+  // Shortest time after which poll() wants to be called without an event, for
+  // retries and deadlines of its own; milliseconds::max(): never.
+  virtual std::chrono::milliseconds nextTimer() const {
+    return std::chrono::milliseconds::max();
+  }
+};
+
+class ProgressDomain {
+ public:
+  using Lock = std::unique_lock<std::mutex>;
+  using Ready = std::function<bool()>;
+
+  struct Counters {
+    uint64_t blockingWaits = 0;  // of drivers
+    uint64_t sleeps = 0;         // of threads that found a driver
+    uint64_t handoffs = 0;
+  };
+
+  ProgressDomain();
+  ~ProgressDomain();  // REQUIRES: no waiter; stops the background thread
+  ProgressDomain(const ProgressDomain&) = delete;
+  ProgressDomain& operator=(const ProgressDomain&) = delete;
+
+  // The lock of all state in the domain. Threads that want it are let in
+  // between two polls of a spinning driver.
+  Lock lock();
+
+  // REQUIRES the lock.
+  void add(Poller& poller);
+  void remove(Poller& poller);
+
+  // One round of all pollers; true if anything moved. REQUIRES the lock.
+  bool poll();
+
+  // Drives, or sleeps while another thread drives, until ready() or the
+  // deadline; returns ready(). ready is called with the lock held, by this
+  // thread or by the driver on its behalf: it must only read. REQUIRES the
+  // lock, which is given up meanwhile and held again on return.
+  // kSleep: for what takes long, a driver does not spin first.
+  enum class Manner { kSpin, kSleep };
+  bool wait(Lock& lock, const Ready& ready, Deadline deadline,
+            Manner manner = Manner::kSpin);
+
+  // Polls for a moment, without a look at the clock: what comes at once need
+  // not be waited for. Returns whether ready() became true. REQUIRES the lock.
+  bool glance(const Ready& ready);
+
+  // One round by a thread that does not wait. REQUIRES the lock.
+  void visit();
+
+  // Something that a waiter looks at was changed other than by a poller, or a
+  // poller has got a new timer: nobody may go on sleeping. REQUIRES the lock.
+  void changed();
+
+  // Waits never sleep.
+  void setBusyPoll(bool on) { busyPoll_.store(on, std::memory_order_relaxed); }
+  // How many ranks share this host's cores: with more ranks than cores a
+  // waiter gives its core away at once instead of spinning.
+  void setLocalRanks(int n);
+
+  Counters counters() const;  // REQUIRES the lock
+
+ private:
+  // A thread that waits while another one drives. `woken` is a futex: not a
+  // condition variable, so that the sleeper asks for the lock by lock().
+  struct Sleeper {
+    const Ready* ready;
+    std::atomic<uint32_t> woken{0};
+  };
+  class Spinner;
+
+  void wake(Sleeper& sleeper);
+  void wakeReadySleepers();
+  void leaveRole();
+  void drive(Lock& lock, const Ready& ready, Deadline deadline, Manner manner);
+  void sleep(Lock& lock, const Ready& ready, Deadline deadline);
+  void block(Lock& lock, const Ready& ready, Deadline deadline);
+  bool armAll();
+  std::chrono::milliseconds nextTimer() const;
+  void letOthersIn(Lock& lock);
+  void backgroundLoop();
+  bool doze();
+  void tend();
+
+  std::mutex mutex_;
+  std::atomic<int> wanted_{0};  // threads that want mutex_
+  std::vector<Poller*> pollers_;
+  std::vector<Sleeper*> sleepers_;
+  // Sequentially consistent, as are backgroundDeep_ and drives_: the leaving
+  // driver writes driving_ and reads backgroundDeep_, the background thread
+  // writes the latter and reads the former; one of them must see the other.
+  std::atomic<bool> driving_{false};
+  std::atomic<uint64_t> drives_{0};  // changes whenever a thread drives
+  std::atomic<bool> backgroundDeep_{false};
+  bool driverAsleep_ = false;
+  bool backgroundAsleep_ = false;
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> busyPoll_{false};
+  std::atomic<bool> crowded_{false};
+  std::chrono::microseconds spinBudget_;
+  Counters counters_;
+  Origin origin_;
+  UniqueFd epoll_;
+  UniqueFd driverBell_;      // wakes a driver from the kernel
+  UniqueFd backgroundBell_;  // wakes the background thread
+  std::thread thread_;
+};
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,43 @@
+// How often each tag was used, for tags that are not in use now. Callers use a
+// few tags for ever, or each tag once and then the next: tags that follow each
+// other with equal counts are one entry. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "gloo/config.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+class TagCounts {
+ public:
+  // At most so many entries are kept.
+  explicit TagCounts(size_t limit = size_t{1} << 16) : limit_(limit) {}
+
+  // Nothing once counts had to be forgotten and this tag's may be one of them.
+  // The count is 0 for a tag that was never put. It is taken out.
+  std::optional<uint64_t> take(uint64_t tag);
+
+  // REQUIRES: the tag is not here.
+  void put(uint64_t tag, uint64_t count);
+
+  size_t entries() const { return ranges_.size(); }
+
+ private:
+  struct Range {
+    uint64_t last = 0;
+    uint64_t count = 0;
+  };
+  using Ranges = std::map<uint64_t, Range>;  // by their first tag
+
+  const size_t limit_;
+  Ranges ranges_;
+  bool forgotten_ = false;
+};
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,228 @@
+#include "transport/base/unbound_buffer.h"
+
+#include "gloo/common/logging.h"
+#include "transport/base/region_key.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+UnboundBuffer::UnboundBuffer(Context& context, void* ptr, size_t size)
+    : transport::UnboundBuffer(ptr, size),
+      context_(context),
+      kept_(context.keep(ptr, size)) {}
+
+UnboundBuffer::~UnboundBuffer() {
+  if (origin_.inherited()) {
+    return;
+  }
+  auto lock = context_.lock();
+  context_.cancelOwned(lock, *this);
+  if (exported_ != 0) {
+    context_.withdrawRegion(lock, exported_);
+  }
+  context_.disown(*this);
+  for (Side* side : {&sends_, &recvs_}) {
+    while (Operation* op = side->ended.popFront()) {
+      context_.operations.give(op);
+    }
+  }
+}
+
+bool UnboundBuffer::waitRecv(int* rank, std::chrono::milliseconds timeout) {
+  return wait(recvs_, rank, timeout, nullptr);
+}
+
+bool UnboundBuffer::waitSend(int* rank, std::chrono::milliseconds timeout) {
+  return wait(sends_, rank, timeout, nullptr);
+}
+
+bool UnboundBuffer::waitRecv(std::chrono::steady_clock::time_point deadline) {
+  return wait(recvs_, nullptr, kUnsetTimeout, &deadline);
+}
+
+bool UnboundBuffer::waitSend(std::chrono::steady_clock::time_point deadline) {
+  return wait(sends_, nullptr, kUnsetTimeout, &deadline);
+}
+
+bool UnboundBuffer::wait(Side& side, int* rank,
+                         std::chrono::milliseconds timeout,
+                         const Deadline::Clock::time_point* until) {
+  origin_.check("unbound buffer");
+  auto lock = context_.lock();
+  const auto ready = [&side, this] {
+    return !side.ended.empty() || side.aborted || context_.failedLocked();
+  };
+  const char* what = &side == &recvs_ ? "receive" : "send";
+  if (!ready() && !context_.domain().glance(ready)) {
+    const auto started = Deadline::Clock::now();
+    const Deadline deadline =
+        until != nullptr
+            ? Deadline(*until)
+            : Deadline::after(timeout == kUnsetTimeout ? context_.getTimeout()
+                                                       : timeout);
+    if (!context_.domain().wait(lock, ready, deadline)) {
+      context_.timedOut(lock, *this, what, Deadline::Clock::now() - started);
+    }
+  }
+  if (Operation* op = side.ended.front()) {
+    if (op->state.load(std::memory_order_relaxed) !=
+        Operation::State::kFailed) {
+      side.ended.remove(op);
+      const bool done =
+          op->state.load(std::memory_order_relaxed) == Operation::State::kDone;
+      if (rank != nullptr) {
+        *rank = op->peer;
+      }
+      context_.operations.give(op);
+      side.aborted = side.aborted && done;
+      return done;
+    }
+  }
+  if (side.aborted && !context_.failedLocked()) {
+    side.aborted = false;
+    return false;
+  }
+  context_.throwIfFailed(side.ended.empty()
+                             ? MakeString("waiting for a ", what)
+                             : context_.describe(*side.ended.front()));
+  return false;
+}
+
+void UnboundBuffer::abortWaitRecv() { abortWait(recvs_, false); }
+
+void UnboundBuffer::abortWaitSend() { abortWait(sends_, true); }
+
+void UnboundBuffer::abortWait(Side& side, bool sends) {
+  origin_.check("unbound buffer");
+  auto lock = context_.lock();
+  side.aborted = true;
+  context_.cancelFirst(lock, *this, sends);
+  context_.domain().changed();
+}
+
+size_t UnboundBuffer::checkedBytes(const char* what, size_t offset,
+                                   size_t nbytes) const {
+  origin_.check("unbound buffer");
+  if (nbytes == kUnspecifiedByteCount && offset <= size) {
+    return size - offset;
+  }
+  if (offset > size || nbytes > size - offset) {
+    GLOO_THROW_INVALID_OPERATION_EXCEPTION(what, " of bytes ", offset, "+",
+                                           nbytes, " of a buffer of ", size,
+                                           " bytes");
+  }
+  return nbytes;
+}
+
+Operation& UnboundBuffer::newOperation(bool isSend, uint8_t kind, size_t offset,
+                                       size_t bytes) {
+  Operation& op = context_.newOperation(*this);
+  op.kind = kind;
+  op.isSend = isSend;
+  op.data = static_cast<char*>(ptr) + offset;
+  op.bytes = bytes;
+  (isSend ? sends_ : recvs_).pending++;
+  return op;
+}
+
+void UnboundBuffer::send(int dstRank, uint64_t slot, size_t offset,
+                         size_t nbytes) {
+  const size_t bytes = checkedBytes("send", offset, nbytes);
+  auto lock = context_.lock();
+  context_.checkPresent(context_.usablePair(dstRank), nullptr);
+  Operation& op = newOperation(true, kMessage, offset, bytes);
+  op.peer = dstRank;
+  op.slot = slot;
+  context_.start(op);
+}
+
+void UnboundBuffer::recv(int srcRank, uint64_t slot, size_t offset,
+                         size_t nbytes) {
+  const size_t bytes = checkedBytes("recv", offset, nbytes);
+  auto lock = context_.lock();
+  context_.checkPresent(context_.usablePair(srcRank), &slot);
+  Operation& op = newOperation(false, kMessage, offset, bytes);
+  op.peer = srcRank;
+  op.slot = slot;
+  context_.start(op);
+}
+
+void UnboundBuffer::recv(std::vector<int> srcRanks, uint64_t slot,
+                         size_t offset, size_t nbytes) {
+  const size_t bytes = checkedBytes("recv", offset, nbytes);
+  if (srcRanks.size() == 1) {
+    recv(srcRanks[0], slot, offset, bytes);
+    return;
+  }
+  auto lock = context_.lock();
+  context_.checkSources(srcRanks, slot);
+  Operation& op = newOperation(false, kMessage, offset, bytes);
+  op.slot = slot;
+  context_.startAny(op, srcRanks);
+}
+
+std::unique_ptr<RemoteKey> UnboundBuffer::getRemoteKey() const {
+  origin_.check("unbound buffer");
+  auto lock = context_.lock();
+  if (exported_ == 0) {
+    exported_ = context_.exportRegion(ptr, size);
+  }
+  return std::make_unique<RegionKey>(
+      context_.rank(), size, context_.nonce(), exported_,
+      context_.exported(exported_)->region.get());
+}
+
+void UnboundBuffer::put(const RemoteKey& key, uint64_t slot, size_t offset,
+                        size_t roffset, size_t nbytes) {
+  request(key, true, slot, offset, roffset, nbytes);
+}
+
+void UnboundBuffer::get(const RemoteKey& key, uint64_t slot, size_t offset,
+                        size_t roffset, size_t nbytes) {
+  request(key, false, slot, offset, roffset, nbytes);
+}
+
+void UnboundBuffer::request(const RemoteKey& anyKey, bool isPut, uint64_t slot,
+                            size_t offset, size_t roffset, size_t nbytes) {
+  const char* what = isPut ? "put" : "get";
+  origin_.check("unbound buffer");
+  const auto* key = dynamic_cast<const RegionKey*>(&anyKey);
+  GLOO_ENFORCE(key != nullptr, what, " with a key of another library");
+  GLOO_ENFORCE(offset <= size && nbytes <= size - offset, what, " of bytes ",
+               offset, "+", nbytes, " of a buffer of ", size, " bytes");
+  GLOO_ENFORCE(roffset <= key->size && nbytes <= key->size - roffset, what,
+               " of remote bytes ", roffset, "+", nbytes,
+               " of an exported region of ", key->size, " bytes on rank ",
+               key->rank);
+  auto lock = context_.lock();
+  if (key->rank == context_.rank()) {
+    context_.copyLocal(*key, isPut, static_cast<char*>(ptr) + offset, roffset,
+                       nbytes);
+    Operation& op =
+        newOperation(isPut, isPut ? kPutRequest : kGetRequest, offset, nbytes);
+    op.peer = key->rank;
+    op.state.store(Operation::State::kDone, std::memory_order_relaxed);
+    onOperation(op);
+    context_.domain().changed();
+    return;
+  }
+  context_.checkPresent(context_.usablePair(key->rank), nullptr);
+  Operation& op =
+      newOperation(isPut, isPut ? kPutRequest : kGetRequest, offset, nbytes);
+  op.peer = key->rank;
+  op.slot = slot;
+  op.index = key->id;
+  op.remoteOffset = roffset;
+  op.remoteAddress = key->address;
+  op.remoteKey = key->key;
+  context_.start(op);
+}
+
+void UnboundBuffer::onOperation(Operation& op) {
+  Side& side = op.isSend ? sends_ : recvs_;
+  side.pending--;
+  side.ended.pushBack(&op);
+}
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

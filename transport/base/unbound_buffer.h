@@ -1,0 +1,68 @@
+// UnboundBuffer over the protocol of pair.h.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "gloo/config.h"
+#include "gloo/transport/unbound_buffer.h"
+#include "transport/base/context.h"
+#include "transport/base/fork.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+class UnboundBuffer final : public transport::UnboundBuffer,
+                            public OperationOwner {
+ public:
+  UnboundBuffer(Context& context, void* ptr, size_t size);
+  ~UnboundBuffer() override;
+
+  bool waitRecv(int* rank, std::chrono::milliseconds timeout) override;
+  bool waitSend(int* rank, std::chrono::milliseconds timeout) override;
+  bool waitRecv(std::chrono::steady_clock::time_point deadline) override;
+  bool waitSend(std::chrono::steady_clock::time_point deadline) override;
+  void abortWaitRecv() override;
+  void abortWaitSend() override;
+  void send(int dstRank, uint64_t slot, size_t offset, size_t nbytes) override;
+  void recv(int srcRank, uint64_t slot, size_t offset, size_t nbytes) override;
+  void recv(std::vector<int> srcRanks, uint64_t slot, size_t offset,
+            size_t nbytes) override;
+  std::unique_ptr<RemoteKey> getRemoteKey() const override;
+  void put(const RemoteKey& key, uint64_t slot, size_t offset, size_t roffset,
+           size_t nbytes) override;
+  void get(const RemoteKey& key, uint64_t slot, size_t offset, size_t roffset,
+           size_t nbytes) override;
+
+  // REQUIRES the domain's lock.
+  void onOperation(Operation& op) override;
+
+ private:
+  // Operations of one direction: those that ended and that nobody waited for
+  // yet, and how many are pending.
+  struct Side {
+    Fifo<Operation> ended;
+    uint64_t pending = 0;
+    bool aborted = false;
+  };
+
+  // Until then, or, when `until` is null, for the timeout.
+  bool wait(Side& side, int* rank, std::chrono::milliseconds timeout,
+            const Deadline::Clock::time_point* until);
+  void abortWait(Side& side, bool sends);
+  Operation& newOperation(bool isSend, uint8_t kind, size_t offset,
+                          size_t bytes);
+  size_t checkedBytes(const char* what, size_t offset, size_t nbytes) const;
+  void request(const RemoteKey& key, bool isPut, uint64_t slot, size_t offset,
+               size_t roffset, size_t nbytes);
+
+  Context& context_;
+  Origin origin_;
+  Side sends_;
+  Side recvs_;
+  mutable uint32_t exported_ = 0;  // 0: not exported
+  const std::unique_ptr<internal::KeptMemory> kept_;
+};
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,377 @@
+#include "transport/base/wire.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+#include "gloo/common/string.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+namespace {
+
+template <typename T>
+T swapIfBig(T value) {
+  if constexpr (std::endian::native == std::endian::big && sizeof(T) > 1) {
+    auto bytes = std::bit_cast<std::array<uint8_t, sizeof(T)>>(value);
+    std::reverse(bytes.begin(), bytes.end());
+    return std::bit_cast<T>(bytes);
+  }
+  return value;
+}
+
+template <typename T>
+void store(char* out, T value) {
+  value = swapIfBig(value);
+  std::memcpy(out, &value, sizeof(value));
+}
+
+template <typename T>
+T load(const char* in) {
+  T value;
+  std::memcpy(&value, in, sizeof(value));
+  return swapIfBig(value);
+}
+
+class Writer {
+ public:
+  template <typename T>
+  void put(T value) {
+    static_assert(std::is_integral_v<T>);
+    const size_t at = bytes_.size();
+    bytes_.resize(at + sizeof(T));
+    store(bytes_.data() + at, value);
+  }
+
+  // A u16 length, then the bytes; longer ones are cut.
+  template <typename Container>
+  void putBytes(const Container& value, size_t limit) {
+    const size_t length = std::min<size_t>(value.size(), limit);
+    put(static_cast<uint16_t>(length));
+    bytes_.insert(bytes_.end(), value.begin(), value.begin() + length);
+  }
+
+  std::vector<char>& bytes() { return bytes_; }
+
+ private:
+  std::vector<char> bytes_;
+};
+
+class Reader {
+ public:
+  Reader(std::span<const char> bytes, const char* what)
+      : bytes_(bytes), what_(what) {}
+
+  template <typename T>
+  T get() {
+    need(sizeof(T));
+    const T value = load<T>(bytes_.data() + at_);
+    at_ += sizeof(T);
+    return value;
+  }
+
+  template <typename Container>
+  Container getBytes(size_t limit) {
+    const size_t length = get<uint16_t>();
+    if (length > limit) {
+      throw WireError(MakeString(what_, ": a part has ", length,
+                                 " bytes, more than ", limit));
+    }
+    need(length);
+    const char* from = bytes_.data() + at_;
+    at_ += length;
+    return Container(from, from + length);
+  }
+
+  void expectEnd() const {
+    if (at_ != bytes_.size()) {
+      throw WireError(
+          MakeString(what_, ": ", bytes_.size() - at_, " bytes too many"));
+    }
+  }
+
+ private:
+  void need(size_t n) const {
+    if (bytes_.size() - at_ < n) {
+      throw WireError(MakeString(what_, ": truncated at byte ", at_));
+    }
+  }
+
+  std::span<const char> bytes_;
+  const char* what_;
+  size_t at_ = 0;
+};
+
+// Envelope of hello and address: magic, total length, CRC-32C of what follows.
+constexpr size_t kEnvelope = Hello::kHeadBytes;
+
+std::vector<char> seal(Writer body, uint32_t magic) {
+  Writer out;
+  out.put(magic);
+  out.put(static_cast<uint32_t>(kEnvelope + body.bytes().size()));
+  out.put(crc32c(body.bytes()));
+  out.bytes().insert(out.bytes().end(), body.bytes().begin(),
+                     body.bytes().end());
+  return std::move(out.bytes());
+}
+
+std::span<const char> unseal(std::span<const char> bytes, uint32_t magic,
+                             const char* what) {
+  if (bytes.size() < kEnvelope) {
+    throw WireError(MakeString(what, ": only ", bytes.size(), " bytes"));
+  }
+  if (load<uint32_t>(bytes.data()) != magic) {
+    throw WireError(MakeString(what, ": does not begin with the magic number"));
+  }
+  if (load<uint32_t>(bytes.data() + 4) != bytes.size()) {
+    throw WireError(MakeString(what, ": has ", bytes.size(),
+                               " bytes, says that it has ",
+                               load<uint32_t>(bytes.data() + 4)));
+  }
+  const auto body = bytes.subspan(kEnvelope);
+  if (load<uint32_t>(bytes.data() + 8) != crc32c(body)) {
+    throw WireError(MakeString(what, ": wrong checksum"));
+  }
+  return body;
+}
+
+constexpr uint32_t kAddressMagic = 0x314c4741;  // "AGL1"
+
+template <typename Enum>
+Enum checked(uint8_t value, Enum last, const char* what) {
+  if (value > static_cast<uint8_t>(last)) {
+    throw WireError(MakeString(what, ": unknown value ", int(value)));
+  }
+  return static_cast<Enum>(value);
+}
+
+uint8_t flagsAllowed(FrameType type) {
+  switch (type) {
+    case FrameType::kData:
+      return kFirst | kLast | kDirect | kBound | kPut | kReply;
+    case FrameType::kAdvert:
+      return kReply;
+    case FrameType::kDone:
+      return kReply | kError | kSend;
+    case FrameType::kCancel:
+      return kSend | kReply;
+    default:
+      return 0;
+  }
+}
+
+uint32_t payloadAllowed(const FrameHeader& header) {
+  switch (header.type) {
+    case FrameType::kData:
+      return kMaxDataPayload;
+    case FrameType::kAbort:
+      return kMaxControlPayload;
+    case FrameType::kDone:
+      return header.has(kError) ? kMaxControlPayload : 0;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+void encode(const FrameHeader& h, char* out) {
+  store(out, static_cast<uint8_t>(h.type));
+  store(out + 1, h.flags);
+  store(out + 2, h.linkCredits);
+  store(out + 4, h.payloadBytes);
+  store(out + 8, h.index);
+  store(out + 12, h.seen);
+  store(out + 16, h.slot);
+  store(out + 24, h.number);
+  store(out + 32, h.bytes);
+  store(out + 40, h.offset);
+  store(out + 48, h.key);
+  store(out + 52, h.credits);
+  store(out + 56, h.check);
+}
+
+FrameHeader decodeFrame(std::span<const char> bytes) {
+  if (bytes.size() < FrameHeader::kBytes) {
+    throw WireError(MakeString("frame: only ", bytes.size(), " bytes"));
+  }
+  const char* in = bytes.data();
+  FrameHeader h;
+  const uint8_t type = load<uint8_t>(in);
+  if (type < 1 || type > static_cast<uint8_t>(FrameType::kGet)) {
+    throw WireError(MakeString("frame: unknown type ", int(type)));
+  }
+  h.type = static_cast<FrameType>(type);
+  h.flags = load<uint8_t>(in + 1);
+  h.linkCredits = load<uint16_t>(in + 2);
+  h.payloadBytes = load<uint32_t>(in + 4);
+  h.index = load<uint32_t>(in + 8);
+  h.seen = load<uint32_t>(in + 12);
+  h.slot = load<uint64_t>(in + 16);
+  h.number = load<uint64_t>(in + 24);
+  h.bytes = load<uint64_t>(in + 32);
+  h.offset = load<uint64_t>(in + 40);
+  h.key = load<uint32_t>(in + 48);
+  h.credits = load<uint32_t>(in + 52);
+  h.check = load<uint64_t>(in + 56);
+  if ((h.flags & ~flagsAllowed(h.type)) != 0) {
+    throw WireError(
+        MakeString("frame: type ", int(type), " with flags ", int(h.flags)));
+  }
+  if (h.payloadBytes > payloadAllowed(h)) {
+    throw WireError(MakeString("frame: type ", int(type), " with ",
+                               h.payloadBytes, " bytes of payload"));
+  }
+  return h;
+}
+
+std::vector<char> encode(const Hello& hello) {
+  Writer w;
+  w.put(hello.version);
+  w.put(static_cast<uint8_t>(hello.purpose));
+  w.put(static_cast<uint8_t>(hello.verdict));
+  w.put(hello.features);
+  w.put(hello.srcRank);
+  w.put(hello.dstRank);
+  w.put(hello.size);
+  w.put(hello.srcNonce);
+  w.put(hello.dstNonce);
+  w.put(hello.worldNonce);
+  w.putBytes(hello.linkKind, 15);
+  w.putBytes(hello.blob, Hello::kMaxBlob);
+  w.putBytes(hello.text, Hello::kMaxText);
+  return seal(std::move(w), kWireMagic);
+}
+
+size_t helloLength(std::span<const char, Hello::kHeadBytes> head) {
+  if (load<uint32_t>(head.data()) != kWireMagic) {
+    throw WireError("hello: does not begin with the magic number");
+  }
+  const size_t length = load<uint32_t>(head.data() + 4);
+  if (length < Hello::kHeadBytes || length > Hello::kMaxBytes) {
+    throw WireError(MakeString("hello: impossible length ", length));
+  }
+  return length;
+}
+
+Hello decodeHello(std::span<const char> bytes) {
+  Reader r(unseal(bytes, kWireMagic, "hello"), "hello");
+  Hello h;
+  h.version = r.get<uint16_t>();
+  if (h.version != kWireVersion) {
+    throw WireError(MakeString("hello: protocol version ", h.version,
+                               ", this process speaks ", kWireVersion));
+  }
+  const auto purpose = r.get<uint8_t>();
+  if (purpose == 0) {
+    throw WireError("hello: no purpose");
+  }
+  h.purpose = checked(purpose, Purpose::kRefusal, "hello: purpose");
+  h.verdict = checked(r.get<uint8_t>(), Verdict::kRefused, "hello: verdict");
+  h.features = r.get<uint32_t>();
+  h.srcRank = r.get<int32_t>();
+  h.dstRank = r.get<int32_t>();
+  h.size = r.get<int32_t>();
+  h.srcNonce = r.get<uint64_t>();
+  h.dstNonce = r.get<uint64_t>();
+  h.worldNonce = r.get<uint64_t>();
+  h.linkKind = r.getBytes<std::string>(15);
+  h.blob = r.getBytes<std::vector<char>>(Hello::kMaxBlob);
+  h.text = r.getBytes<std::string>(Hello::kMaxText);
+  r.expectEnd();
+  return h;
+}
+
+std::vector<char> encode(const AddressRecord& a) {
+  Writer w;
+  w.put(kWireVersion);
+  w.put(a.rank);
+  w.put(a.size);
+  w.put(a.nonce);
+  w.put(a.hostId);
+  w.put(a.pid);
+  w.putBytes(a.host, 32);
+  w.put(a.family);
+  for (const uint8_t byte : a.ip) {
+    w.put(byte);
+  }
+  w.put(a.scope);
+  w.put(a.port);
+  w.putBytes(a.linkKind, 15);
+  w.putBytes(a.extra, AddressRecord::kMaxExtra);
+  return seal(std::move(w), kAddressMagic);
+}
+
+AddressRecord decodeAddress(std::span<const char> bytes) {
+  Reader r(unseal(bytes, kAddressMagic, "address"), "address");
+  const auto version = r.get<uint16_t>();
+  if (version != kWireVersion) {
+    throw WireError(MakeString("address: protocol version ", version,
+                               ", this process speaks ", kWireVersion));
+  }
+  AddressRecord a;
+  a.rank = r.get<int32_t>();
+  a.size = r.get<int32_t>();
+  a.nonce = r.get<uint64_t>();
+  a.hostId = r.get<uint64_t>();
+  a.pid = r.get<uint32_t>();
+  a.host = r.getBytes<std::string>(32);
+  a.family = r.get<uint8_t>();
+  if (a.family != 4 && a.family != 6) {
+    throw WireError(MakeString("address: unknown family ", int(a.family)));
+  }
+  for (uint8_t& byte : a.ip) {
+    byte = r.get<uint8_t>();
+  }
+  a.scope = r.get<uint32_t>();
+  a.port = r.get<uint16_t>();
+  a.linkKind = r.getBytes<std::string>(15);
+  a.extra = r.getBytes<std::vector<char>>(AddressRecord::kMaxExtra);
+  r.expectEnd();
+  return a;
+}
+
+std::vector<char> encode(const internal::Cause& cause) {
+  Writer w;
+  w.put(static_cast<uint8_t>(cause.kind));
+  w.put(cause.foundBy);
+  w.put(cause.culprit);
+  w.putBytes(cause.text, internal::Cause::kMaxText);
+  return std::move(w.bytes());
+}
+
+internal::Cause decodeCause(std::span<const char> bytes) {
+  using internal::Cause;
+  Reader r(bytes, "cause");
+  Cause cause;
+  cause.kind = checked(r.get<uint8_t>(), Cause::Kind::kClosed, "cause: kind");
+  cause.foundBy = r.get<int32_t>();
+  cause.culprit = r.get<int32_t>();
+  cause.text = r.getBytes<std::string>(Cause::kMaxText);
+  r.expectEnd();
+  return cause;
+}
+
+uint32_t crc32c(std::span<const char> bytes) {
+  static const auto table = [] {
+    std::array<uint32_t, 256> t{};
+    for (uint32_t i = 0; i < 256; i++) {
+      uint32_t c = i;
+      for (int k = 0; k < 8; k++) {
+        c = (c & 1) != 0 ? (c >> 1) ^ 0x82f63b78u : c >> 1;
+      }
+      t[i] = c;
+    }
+    return t;
+  }();
+  uint32_t crc = 0xffffffffu;
+  for (const char byte : bytes) {
+    crc = table[(crc ^ static_cast<uint8_t>(byte)) & 0xff] ^ (crc >> 8);
+  }
+  return crc ^ 0xffffffffu;
+}
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

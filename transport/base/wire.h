@@ -1,0 +1,168 @@
+// What travels between two processes, byte by byte. Every integer is
+// little-endian; no struct of this program or of a library is ever sent as it
+// lies in memory. docs/wire.md has the same in prose.
+//
+// Decoders take bytes from outside: they check every length and every
+// enumerator and throw WireError; they never read past the span.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "gloo/config.h"
+#include "gloo/internal/cause.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+constexpr uint32_t kWireMagic = 0x314f4c47;  // "GLO1"
+constexpr uint16_t kWireVersion = 1;
+
+// Bytes that are not what this header says. Never leaves transport/.
+struct WireError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// ---- Frames: what a link carries once it is connected -----------------------
+
+enum class FrameType : uint8_t {
+  kAnnounce = 1,  // a message (number, slot, bytes) waits for memory
+  kAdvert = 2,    // memory for one message
+  kData = 3,      // bytes of a message, a bound write, a put or a get's answer
+  kDone = 4,      // a pulled message, a put or a cancel is finished
+  kCancel = 5,    // take back an advert or an announce
+  kCredit = 6,    // nothing but the credits of the header
+  kAbort = 7,     // the context ends; payload: encoded Cause
+  kBye = 8,       // orderly departure: no frame follows
+  kBufferAdvert = 9,  // memory of a bound receive Buffer
+  kGet = 10,          // asks for bytes of an exported region
+};
+
+// FrameHeader::flags.
+enum FrameFlag : uint8_t {
+  kFirst = 1 << 0,   // kData: first part of its message
+  kLast = 1 << 1,    // kData: last part
+  kDirect = 1 << 2,  // kData: goes to the advert `index`
+  kBound = 1 << 3,   // kData: goes to the bound buffer `index`
+  kPut = 1 << 4,     // kData: goes to the exported region `key`
+  kReply = 1 << 5,   // kAdvert: answers announce `number`; kData: answers the
+                     // get `number`; kDone, kCancel: answers a kCancel
+  kSend = 1 << 6,    // kCancel: of an announce (else: of an advert)
+  kError = 1 << 7,   // kDone: refused; the payload says why
+};
+
+// The fixed head of every frame; `payloadBytes` bytes follow it.
+//
+//  offset  0 type u8    1 flags u8   2 linkCredits u16   4 payloadBytes u32
+//          8 index u32 12 seen u32  16 slot u64  24 number u64
+//         32 bytes u64 40 offset u64 48 key u32 52 credits u32 56 check u64
+struct FrameHeader {
+  FrameType type = FrameType::kCredit;
+  uint8_t flags = 0;
+  uint16_t linkCredits = 0;   // receives returned; only the link looks at it
+  uint32_t payloadBytes = 0;  // of this frame
+  uint32_t index = 0;         // of an advert, a bound buffer, an operation
+  uint32_t seen = 0;          // introductions processed so far, modulo 2^32
+  uint64_t slot = 0;
+  uint64_t number = 0;   // of the message; kAdvert: position, see pair.h
+  uint64_t bytes = 0;    // of the whole message; capacity of an advert
+  uint64_t offset = 0;   // of this part; or a remote address
+  uint32_t key = 0;      // remote key or exported region
+  uint32_t credits = 0;  // eager bytes returned
+  uint64_t check = 0;    // of a collective; gloo/internal/check.h
+
+  bool has(FrameFlag flag) const { return (flags & flag) != 0; }
+
+  static constexpr size_t kBytes = 64;
+};
+
+// No control frame, and no data frame, carries more bytes.
+constexpr size_t kMaxControlPayload = 2048;
+constexpr size_t kMaxDataPayload = size_t{4} << 20;
+
+void encode(const FrameHeader& header, char* out /* FrameHeader::kBytes */);
+// Checks type, flags and payload length against the type.
+FrameHeader decodeFrame(std::span<const char> bytes);
+
+// ---- Hello: the first bytes of a connection, in both directions -------------
+
+enum class Purpose : uint8_t {
+  kPair = 1,      // becomes the link of a pair
+  kLifeline = 2,  // stays open, idle, to notice the peer's death
+  kProbe = 3,     // asks whether `dstNonce` lives here
+  kRefusal = 4,   // the mesh cannot be; text says why
+};
+
+// Answer to a hello.
+enum class Verdict : uint8_t {
+  kNone = 0,  // this is a question
+  kAccepted = 1,
+  kUnknown = 2,  // nobody here has that nonce: the address is stale
+  kRefused = 3,  // text says why
+};
+
+struct Hello {
+  uint16_t version = kWireVersion;
+  Purpose purpose = Purpose::kPair;
+  Verdict verdict = Verdict::kNone;
+  uint32_t features = 0;
+  int32_t srcRank = -1;
+  int32_t dstRank = -1;
+  int32_t size = 0;
+  uint64_t srcNonce = 0;    // of the sender's transport context
+  uint64_t dstNonce = 0;    // of the receiver's
+  uint64_t worldNonce = 0;  // of rank 0's context; 0: not known yet
+  std::string linkKind;     // "tcp", ...; at most 15 bytes
+  std::vector<char> blob;   // the link's own data; at most kMaxBlob bytes
+  std::string text;         // at most kMaxText bytes
+
+  static constexpr size_t kMaxBlob = 1024;
+  static constexpr size_t kMaxText = 1024;
+  // Length of the fixed head: magic u32, total length u32, CRC-32C of the rest
+  // u32; then the fields in the order above, lengths before variable parts.
+  static constexpr size_t kHeadBytes = 12;
+  static constexpr size_t kMaxBytes = 4096;
+};
+
+std::vector<char> encode(const Hello& hello);
+// Total length from the first kHeadBytes bytes: magic and limit are checked.
+size_t helloLength(std::span<const char, Hello::kHeadBytes> head);
+Hello decodeHello(std::span<const char> bytes);
+
+// ---- Address: what a rank publishes ----------------------------------------
+
+struct AddressRecord {
+  int32_t rank = -1;
+  int32_t size = 0;
+  uint64_t nonce = 0;
+  uint64_t hostId = 0;
+  uint32_t pid = 0;
+  std::string host;    // for people; at most 32 bytes are sent
+  uint8_t family = 0;  // 4 or 6
+  std::array<uint8_t, 16> ip{};
+  uint32_t scope = 0;  // IPv6 zone
+  uint16_t port = 0;
+  std::string linkKind;     // at most 15 bytes
+  std::vector<char> extra;  // GID, LID: at most kMaxExtra bytes
+
+  static constexpr size_t kMaxExtra = 48;
+};
+
+std::vector<char> encode(const AddressRecord& record);
+AddressRecord decodeAddress(std::span<const char> bytes);
+
+// ---- Cause ------------------------------------------------------------------
+
+std::vector<char> encode(const internal::Cause& cause);
+internal::Cause decodeCause(std::span<const char> bytes);
+
+// CRC-32C (RFC 3720, appendix B.4).
+uint32_t crc32c(std::span<const char> bytes);
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,155 @@
+#include "transport/ibverbs/adapter.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "gloo/common/error.h"
+#include "transport/base/socket.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::ibverbs {
+namespace {
+
+constexpr uint64_t kMaxMessage = uint64_t{1} << 30;
+
+// Both are read only when something has come.
+void setNonBlocking(int fd) {
+  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
+void checkRange(const char* name, int value, int least, int most) {
+  if (value < least || value > most) {
+    GLOO_THROW_INVALID_OPERATION_EXCEPTION("ibverbs attribute ", name, " = ",
+                                           value, " is not between ", least,
+                                           " and ", most);
+  }
+}
+
+ibv_mtu mtuOf(int bytes) {
+  for (const auto mtu :
+       {IBV_MTU_256, IBV_MTU_512, IBV_MTU_1024, IBV_MTU_2048, IBV_MTU_4096}) {
+    if (bytes == 128 << mtu) {
+      return mtu;
+    }
+  }
+  GLOO_THROW_INVALID_OPERATION_EXCEPTION(
+      "ibverbs attribute mtu = ", bytes,
+      " is none of 256, 512, 1024, 2048, 4096; 0 is the port's own");
+}
+
+template <typename T>
+T* require(T* object, const char* what, const std::string& device) {
+  if (object == nullptr) {
+    const int error = errno;
+    GLOO_THROW_IO_EXCEPTION("Cannot create ", what, " on RDMA device ", device,
+                            ": ", base::errnoText(error),
+                            base::errnoRemedy(error));
+  }
+  return object;
+}
+
+}  // namespace
+
+Adapter::Adapter(const attr& wanted)
+    : settings_(wanted),
+      chosen_((
+          checkSettings(),
+          choosePort(listDevices(), {wanted.name, wanted.port, wanted.index}))),
+      context_(open()),
+      pd_(require(api().allocPd(context_.get()), "a protection domain",
+                  chosen_.device)),
+      channel_(require(api().createCompChannel(context_.get()),
+                       "a completion channel", chosen_.device)),
+      commands_(context_->cmd_fd),
+      events_(context_->async_fd),
+      completions_(channel_->fd) {
+  setNonBlocking(context_->async_fd);
+  setNonBlocking(channel_->fd);
+  query();
+}
+
+void Adapter::checkSettings() const {
+  const attr& s = settings_;
+  checkRange("pkeyIndex", s.pkeyIndex, 0, 65535);
+  checkRange("serviceLevel", s.serviceLevel, 0, 15);
+  checkRange("trafficClass", s.trafficClass, 0, 255);
+  checkRange("hopLimit", s.hopLimit, 1, 255);
+  checkRange("timeout", s.timeout, 1, 31);
+  checkRange("retryCount", s.retryCount, 0, 7);
+  checkRange("rnrTimer", s.rnrTimer, 1, 31);
+  checkRange("rnrRetryCount", s.rnrRetryCount, 0, 6);
+  checkRange("sendQueue", s.sendQueue, 8, 1 << 15);
+  checkRange("receives", s.receives, 8, 1 << 15);
+  checkRange("inlineBytes", s.inlineBytes, 0, 1 << 15);
+  if (s.mtu != 0) {
+    (void)mtuOf(s.mtu);
+  }
+}
+
+// The kernel copies the parent's registered pages at a fork, or, where it is
+// too old for that, the library keeps them from the child.
+ContextHandle Adapter::open() {
+  static const int forkable = api().forkInit();
+  if (forkable != 0) {
+    GLOO_WARN("ibv_fork_init: ", base::errnoText(forkable),
+              ": a fork of this process may break its transfers");
+  }
+  int count = 0;
+  const std::unique_ptr<ibv_device*, decltype(api().freeDeviceList)> list(
+      api().getDeviceList(&count), api().freeDeviceList);
+  for (int i = 0; list != nullptr && i < count; i++) {
+    if (chosen_.device == api().getDeviceName(list.get()[i])) {
+      return ContextHandle(require(api().openDevice(list.get()[i]), "a context",
+                                   chosen_.device));
+    }
+  }
+  GLOO_THROW_IO_EXCEPTION("RDMA device ", chosen_.device,
+                          " has gone while it was being opened");
+}
+
+void Adapter::query() {
+  int error = api().queryDevice(context_.get(), &device_);
+  if (error == 0) {
+    error = api().queryPort(context_.get(), static_cast<uint8_t>(chosen_.port),
+                            &port_);
+  }
+  if (error != 0) {
+    GLOO_THROW_IO_EXCEPTION("Cannot query RDMA device ", chosen_.device, ": ",
+                            base::errnoText(error));
+  }
+  mtu_ = settings_.mtu == 0 ? port_.active_mtu : mtuOf(settings_.mtu);
+  mtu_ = std::min(mtu_, port_.active_mtu);
+}
+
+uint64_t Adapter::maxMessage() const {
+  return port_.max_msg_sz == 0
+             ? kMaxMessage
+             : std::min<uint64_t>(port_.max_msg_sz, kMaxMessage);
+}
+
+// The encodings of the PortInfo attribute, InfiniBand specification 14.2.5.6.
+int Adapter::speedMbps() const {
+  constexpr std::array<std::pair<int, int>, 8> kLanes{{{1, 2500},
+                                                       {2, 5000},
+                                                       {4, 10000},
+                                                       {8, 10000},
+                                                       {16, 14063},
+                                                       {32, 25781},
+                                                       {64, 53125},
+                                                       {128, 106250}}};
+  constexpr std::array<std::pair<int, int>, 5> kWidths{
+      {{1, 1}, {2, 4}, {4, 8}, {8, 12}, {16, 2}}};
+  const auto find = [](const auto& table, int key) {
+    const auto it = std::find_if(table.begin(), table.end(),
+                                 [key](auto& e) { return e.first == key; });
+    return it != table.end() ? it->second : 0;
+  };
+  return find(kLanes, port_.active_speed) * find(kWidths, port_.active_width);
+}
+
+}  // namespace transport::ibverbs
+GLOO_NAMESPACE_END

@@ -1,0 +1,54 @@
+// One port of one opened RDMA device: its context, protection domain and
+// completion channel, and what it can do. Immutable but for its verbs objects;
+// under the domain's lock.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "gloo/config.h"
+#include "gloo/transport/ibverbs/device.h"
+#include "transport/ibverbs/handles.h"
+#include "transport/ibverbs/ports.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::ibverbs {
+
+class Adapter {
+ public:
+  // Throws as CreateDevice does.
+  explicit Adapter(const attr& wanted);
+
+  const attr& settings() const { return settings_; }
+  const ChosenPort& chosen() const { return chosen_; }
+  const ibv_device_attr& device() const { return device_; }
+  const ibv_port_attr& port() const { return port_; }
+  ibv_mtu mtu() const { return mtu_; }
+  // Bytes of one message; 2^31 in the standard, less in some devices.
+  uint64_t maxMessage() const;
+  int speedMbps() const;
+
+  ibv_context* context() const { return context_.get(); }
+  ibv_pd* pd() const { return pd_.get(); }
+  ibv_comp_channel* channel() const { return channel_.get(); }
+
+ private:
+  ContextHandle open();
+  void checkSettings() const;
+  void query();
+
+  attr settings_;
+  const ChosenPort chosen_;
+  ContextHandle context_;
+  ibv_device_attr device_{};
+  ibv_port_attr port_{};
+  ibv_mtu mtu_ = IBV_MTU_1024;
+  PdHandle pd_;
+  ChannelHandle channel_;
+  ChildClosed commands_;
+  ChildClosed events_;
+  ChildClosed completions_;
+};
+
+}  // namespace transport::ibverbs
+GLOO_NAMESPACE_END

@@ -1,0 +1,100 @@
+#include "transport/ibverbs/completion_queues.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "gloo/common/error.h"
+#include "transport/base/socket.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::ibverbs {
+namespace {
+
+// A few peers' worth, so that the first ones need no resizing.
+constexpr int kFirstEntries = 1024;
+
+}  // namespace
+
+ibv_cq* CompletionQueues::reserve(int entries) {
+  for (Queue& queue : queues_) {
+    if (queue.used + entries <= queue.cq->cqe || grow(queue, entries)) {
+      queue.used += entries;
+      return queue.cq.get();
+    }
+  }
+  Queue& queue = add(entries);
+  queue.used += entries;
+  return queue.cq.get();
+}
+
+bool CompletionQueues::grow(Queue& queue, int entries) {
+  const int most = adapter_.device().max_cqe;
+  const int least = queue.used + entries;
+  const int wanted = std::min(most, std::max(least, 2 * queue.cq->cqe));
+  return least <= most && api().resizeCq(queue.cq.get(), wanted) == 0 &&
+         least <= queue.cq->cqe;
+}
+
+CompletionQueues::Queue& CompletionQueues::add(int entries) {
+  const int wanted =
+      std::min(std::max(entries, kFirstEntries), adapter_.device().max_cqe);
+  Queue queue;
+  queue.cq.reset(api().createCq(adapter_.context(), wanted, nullptr,
+                                adapter_.channel(), 0));
+  if (queue.cq == nullptr || queue.cq->cqe < entries) {
+    const int error = queue.cq == nullptr ? errno : ENOMEM;
+    GLOO_THROW_IO_EXCEPTION(
+        "RDMA device ", adapter_.chosen().device,
+        " has no completion queue for ", entries,
+        " more requests: ", base::errnoText(error),
+        " (lower sendQueue and receives of the device's attributes, or use "
+        "fewer contexts)");
+  }
+  queues_.push_back(std::move(queue));
+  return queues_.back();
+}
+
+CompletionQueues::Queue* CompletionQueues::find(ibv_cq* cq) {
+  const auto it =
+      std::find_if(queues_.begin(), queues_.end(),
+                   [cq](const Queue& queue) { return queue.cq.get() == cq; });
+  return it != queues_.end() ? &*it : nullptr;
+}
+
+void CompletionQueues::release(ibv_cq* cq, int entries) {
+  find(cq)->leaving += entries;
+}
+
+// Lazy: a queue whose event has not come is still armed.
+bool CompletionQueues::arm() {
+  takeEvents();
+  bool all = true;
+  for (Queue& queue : queues_) {
+    if (!queue.armed) {
+      queue.armed = ibv_req_notify_cq(queue.cq.get(), 0) == 0;
+      systemCalls_++;
+      all = all && queue.armed;
+    }
+  }
+  return all;
+}
+
+void CompletionQueues::takeEvents() {
+  const auto armed = [](const Queue& queue) { return queue.armed; };
+  while (std::any_of(queues_.begin(), queues_.end(), armed)) {
+    ibv_cq* cq = nullptr;
+    void* unused = nullptr;
+    systemCalls_++;
+    if (api().getCqEvent(adapter_.channel(), &cq, &unused) != 0) {
+      return;  // none has come
+    }
+    api().ackCqEvents(cq, 1);
+    if (Queue* queue = find(cq)) {
+      queue->armed = false;
+    }
+  }
+}
+
+}  // namespace transport::ibverbs
+GLOO_NAMESPACE_END

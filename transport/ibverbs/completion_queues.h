@@ -1,0 +1,84 @@
+// Where all queue pairs of a device report what is complete. A queue never
+// overruns: each queue pair that is bound to one has room reserved in it for
+// every request that it can have posted, signalled or not, since one in error
+// completes them all.
+//
+// Under the domain's lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gloo/config.h"
+#include "transport/ibverbs/adapter.h"
+#include "transport/ibverbs/handles.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::ibverbs {
+
+class CompletionQueues {
+ public:
+  explicit CompletionQueues(Adapter& adapter) : adapter_(adapter) {}
+
+  // A queue with room for `entries` more, which are reserved. Throws
+  // IoException when the device has no more.
+  ibv_cq* reserve(int entries);
+  // Of a destroyed queue pair. Counts once what it left there was taken.
+  void release(ibv_cq* cq, int entries);
+
+  // Takes what is complete, at most once round; `take` is called for each.
+  template <typename Take>
+  bool poll(const Take& take) {
+    bool moved = false;
+    for (size_t i = 0; i < queues_.size(); i++) {  // take may add queues
+      moved |= pollOne(i, take);
+    }
+    return moved;
+  }
+
+  // From now on a completion makes the channel readable; false: not in every
+  // queue.
+  [[nodiscard]] bool arm();
+
+  uint64_t completions() const { return completions_; }
+  uint64_t systemCalls() const { return systemCalls_; }
+
+ private:
+  static constexpr int kBatch = 16;
+
+  struct Queue {
+    CqHandle cq;
+    int used = 0;
+    int leaving = 0;  // reserved by queue pairs that are gone
+    bool armed = false;
+  };
+
+  template <typename Take>
+  bool pollOne(size_t at, const Take& take) {
+    ibv_wc done[kBatch];
+    const int n = ibv_poll_cq(queues_[at].cq.get(), kBatch, done);
+    if (n < kBatch) {
+      queues_[at].used -= queues_[at].leaving;
+      queues_[at].leaving = 0;
+    }
+    for (int i = 0; i < n; i++) {
+      take(done[i]);
+    }
+    completions_ += static_cast<uint64_t>(n > 0 ? n : 0);
+    return n > 0;
+  }
+  Queue* find(ibv_cq* cq);
+  bool grow(Queue& queue, int entries);
+  Queue& add(int entries);
+  void takeEvents();
+
+  Adapter& adapter_;
+  std::vector<Queue> queues_;
+  uint64_t completions_ = 0;
+  uint64_t systemCalls_ = 0;
+};
+
+}  // namespace transport::ibverbs
+GLOO_NAMESPACE_END

@@ -1,0 +1,91 @@
+#include "gloo/transport/ibverbs/device.h"
+
+#include <arpa/inet.h>
+#include <net/if.h>
+
+#include <cstring>
+#include <utility>
+
+#include "gloo/common/error.h"
+#include "gloo/common/linux.h"
+#include "gloo/transport/tcp/device.h"
+#include "transport/base/device.h"
+#include "transport/ibverbs/factory.h"
+#include "transport/ibverbs/ports.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::ibverbs {
+namespace {
+
+// A RoCE GID that is an IP address, as such; length 0 if it is none.
+base::SocketAddress addressOf(const Gid& gid) {
+  if (gid.type != GidType::kRoce2) {
+    return base::SocketAddress();
+  }
+  if (gid.ipv4()) {
+    sockaddr_in v4{};
+    v4.sin_family = AF_INET;
+    std::memcpy(&v4.sin_addr, gid.raw.raw + 12, sizeof(v4.sin_addr));
+    return base::SocketAddress(reinterpret_cast<sockaddr*>(&v4), sizeof(v4));
+  }
+  sockaddr_in6 v6{};
+  v6.sin6_family = AF_INET6;
+  std::memcpy(&v6.sin6_addr, gid.raw.raw, sizeof(v6.sin6_addr));
+  if (IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr)) {
+    v6.sin6_scope_id = ::if_nametoindex(gid.interface.c_str());
+  }
+  return base::SocketAddress(reinterpret_cast<sockaddr*>(&v6), sizeof(v6));
+}
+
+// Where peers greet this device.
+base::SocketAddress greetingAddress(const Adapter& adapter) {
+  const std::string& host = adapter.settings().hostname;
+  if (host.empty() && adapter.chosen().gidIndex >= 0) {
+    const base::SocketAddress own = addressOf(adapter.chosen().gid);
+    if (own.length() > 0) {
+      return own;
+    }
+  }
+  const tcp::attr found = tcp::CreateDeviceAttr(tcp::attr(host.c_str()));
+  return base::SocketAddress(reinterpret_cast<const sockaddr*>(&found.ai_addr),
+                             static_cast<socklen_t>(found.ai_addrlen));
+}
+
+std::shared_ptr<transport::Device> makeDevice(const struct attr& wanted,
+                                              bool lazy) {
+  auto poller = std::make_unique<VerbsPoller>(wanted);
+  const Adapter& adapter = poller->adapter();
+  const base::SocketAddress local = greetingAddress(adapter);
+  base::DeviceInfo info;
+  info.name = MakeString("ibverbs, ", adapter.chosen().reason);
+  info.pciBusId = infinibandToBusID(adapter.chosen().device);
+  info.speedMbps = adapter.speedMbps();
+  info.lazy = lazy;
+  return std::make_shared<base::Device>(
+      std::move(info), local, [&poller](base::ProgressDomain& domain) {
+        return std::make_unique<VerbsFactory>(domain, std::move(poller));
+      });
+}
+
+}  // namespace
+
+std::vector<std::string> getDeviceNames() {
+  std::vector<std::string> names;
+  if (findApi() != nullptr) {
+    for (const RdmaDevice& device : listDevices()) {
+      names.push_back(device.name);
+    }
+  }
+  return names;
+}
+
+std::shared_ptr<transport::Device> CreateDevice(const struct attr& attr) {
+  return makeDevice(attr, false);
+}
+
+std::shared_ptr<transport::Device> CreateLazyDevice(const struct attr& attr) {
+  return makeDevice(attr, true);
+}
+
+}  // namespace transport::ibverbs
+GLOO_NAMESPACE_END

@@ -1,0 +1,128 @@
+#include "transport/ibverbs/endpoint.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "gloo/common/error.h"
+#include "transport/base/socket.h"
+#include "transport/ibverbs/poller.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::ibverbs {
+
+using base::FrameHeader;
+
+namespace {
+
+// Of one device, all peers together: receives, and messages that wait in them
+// or in bounce memory.
+constexpr size_t kDeviceMemory = size_t{64} << 20;
+constexpr size_t kMaxCredit = size_t{8} << 20;
+constexpr size_t kQuantum = 256;
+constexpr uint32_t kMinReceives = 8;
+// A control frame always fits.
+constexpr size_t kMinSlot = FrameHeader::kBytes + base::kMaxControlPayload;
+
+size_t slotBytesOf(size_t eagerBytes) {
+  return std::max(kMinSlot, (FrameHeader::kBytes + eagerBytes + 63) / 64 * 64);
+}
+
+}  // namespace
+
+Shape shapeFor(const Adapter& adapter, int peers) {
+  const attr& settings = adapter.settings();
+  const size_t share = kDeviceMemory / static_cast<size_t>(std::max(peers, 1));
+  Shape shape;
+  shape.credits = static_cast<uint32_t>(
+      std::clamp<size_t>(share / 2 / kMinSlot, kMinReceives,
+                         static_cast<size_t>(settings.receives)));
+  // Half of the share for receives, a quarter for sends.
+  size_t eager = std::min(settings.eagerBytes, share / 2 / shape.credits);
+  eager = std::min(eager, base::kMaxDataPayload);
+  eager = eager / 64 * 64;
+  shape.sendSlots = std::max(shape.credits / 2, 4u);
+  const int most = adapter.device().max_qp_wr;
+  shape.sendDepth = static_cast<uint32_t>(std::min(settings.sendQueue, most));
+  shape.credits = std::min(shape.credits,
+                           static_cast<uint32_t>(most) - ReceiveRing::kReserve);
+  shape.slotBytes = slotBytesOf(eager);
+  shape.caps.remoteWrite = true;
+  shape.caps.remoteRead = true;
+  shape.caps.reportsDeath = true;
+  shape.caps.creditBytes = std::clamp<size_t>(share, 1 << 10, kMaxCredit);
+  shape.caps.eagerBytes = std::min(eager, shape.caps.creditBytes / 4);
+  shape.caps.creditQuantum = kQuantum;
+  shape.caps.maxFrameBytes = adapter.maxMessage();
+  return shape;
+}
+
+Pages::Pages(size_t bytes) : bytes_(bytes) {
+  void* const memory =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (memory == MAP_FAILED) {
+    const int error = errno;
+    GLOO_THROW_IO_EXCEPTION("No memory for ", bytes,
+                            " bytes of buffers: ", base::errnoText(error));
+  }
+  memory_ = static_cast<char*>(memory);
+}
+
+Pages::~Pages() { ::munmap(memory_, bytes_); }
+
+Place::Place(VerbsPoller& poller) : poller_(poller), number_(poller.add()) {}
+
+Place::~Place() { poller_.remove(number_); }
+
+Endpoint::Endpoint(VerbsPoller& poller, const Shape& shape)
+    : place_(poller),
+      shape_(shape),
+      pages_((shape.credits + ReceiveRing::kReserve + shape.sendSlots) *
+             shape.slotBytes),
+      region_(poller.adapter().pd(), pages_.get(), pages_.bytes(),
+              base::Rights::kLocalWrite),
+      qp_(poller.adapter(), poller.queues(),
+          {static_cast<int>(shape.sendDepth),
+           static_cast<int>(shape.credits + ReceiveRing::kReserve)}),
+      receives_(
+          qp_.get(),
+          {pages_.get(), region_.localKey(), shape.slotBytes, shape.credits},
+          poller.tagOf(place(), true), poller.statistics()),
+      sends_(qp_.get(),
+             {pages_.get() +
+                  (shape.credits + ReceiveRing::kReserve) * shape.slotBytes,
+              region_.localKey(), shape.slotBytes, shape.sendSlots,
+              shape.sendDepth, qp_.inlineBytes()},
+             poller.tagOf(place(), false), receives_, poller.statistics()) {
+  poller.statistics().registrations++;
+  if (const int error = receives_.start(); error != 0) {
+    GLOO_THROW_IO_EXCEPTION("Cannot post receives: ", base::errnoText(error));
+  }
+}
+
+QpAddress Endpoint::address() const {
+  QpAddress address = qp_.address();
+  address.receives = shape_.credits;
+  address.eagerBytes = static_cast<uint32_t>(shape_.caps.eagerBytes);
+  address.creditBytes = shape_.caps.creditBytes;
+  address.maxMessage = shape_.caps.maxFrameBytes;
+  return address;
+}
+
+void Endpoint::connect(const QpAddress& peer) {
+  qp_.connect(peer);
+  base::LinkCaps& caps = shape_.caps;
+  caps.eagerBytes = std::min<size_t>(caps.eagerBytes, peer.eagerBytes);
+  caps.creditBytes = std::min<size_t>(caps.creditBytes, peer.creditBytes);
+  caps.maxFrameBytes = std::min<size_t>(caps.maxFrameBytes, peer.maxMessage);
+}
+
+void Endpoint::destroy() {
+  qp_.destroy();
+  sends_.clear();
+}
+
+}  // namespace transport::ibverbs
+GLOO_NAMESPACE_END

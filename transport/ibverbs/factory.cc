@@ -1,0 +1,101 @@
+#include "transport/ibverbs/factory.h"
+
+#include <utility>
+
+#include "gloo/common/error.h"
+#include "transport/ibverbs/endpoint.h"
+#include "transport/ibverbs/link.h"
+#include "transport/ibverbs/memory_region.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::ibverbs {
+namespace {
+
+class VerbsPending final : public base::PendingLink {
+ public:
+  // What the device refuses is told by complete(): a hello must be answered.
+  VerbsPending(VerbsPoller& poller, int peers) : poller_(poller) {
+    try {
+      endpoint_ =
+          std::make_unique<Endpoint>(poller, shapeFor(poller.adapter(), peers));
+    } catch (const IoException& e) {
+      error_ = e.what();
+    }
+  }
+
+  std::vector<char> blob() const override {
+    return endpoint_ != nullptr ? encode(endpoint_->address())
+                                : std::vector<char>();
+  }
+
+  std::unique_ptr<base::Link> complete(base::UniqueFd socket,
+                                       const base::Hello& theirs,
+                                       base::LinkHandler& handler) override {
+    if (endpoint_ == nullptr) {
+      throw IoException(error_);
+    }
+    const QpAddress peer = decodeQpAddress(theirs.blob);
+    endpoint_->connect(peer);
+    return std::make_unique<VerbsLink>(poller_, std::move(endpoint_),
+                                       std::move(socket), peer.receives,
+                                       handler);
+  }
+
+ private:
+  VerbsPoller& poller_;
+  std::unique_ptr<Endpoint> endpoint_;
+  std::string error_;
+};
+
+}  // namespace
+
+VerbsFactory::VerbsFactory(base::ProgressDomain& domain,
+                           std::unique_ptr<VerbsPoller> poller)
+    : domain_(domain), poller_(std::move(poller)) {
+  domain_.add(*poller_);
+}
+
+VerbsFactory::~VerbsFactory() {
+  if (!origin_.inherited()) {
+    domain_.remove(*poller_);
+  }
+}
+
+base::LinkCaps VerbsFactory::caps() const {
+  return shapeFor(poller_->adapter(), 1).caps;
+}
+
+std::unique_ptr<base::PendingLink> VerbsFactory::prepare(int peers) {
+  return std::make_unique<VerbsPending>(*poller_, peers);
+}
+
+std::unique_ptr<base::Region> VerbsFactory::registerMemory(
+    void* ptr, size_t bytes, base::MemoryKind kind, base::Rights rights) {
+  if (kind.where == base::MemoryKind::Where::kCuda) {
+    GLOO_THROW_INVALID_OPERATION_EXCEPTION(
+        "RDMA device ", poller_->adapter().chosen().device, " cannot reach ",
+        kind.str(), ": copy it to host memory first");
+  }
+  return std::make_unique<MemoryRegion>(poller_->adapter().pd(), ptr, bytes,
+                                        rights);
+}
+
+void VerbsFactory::addStatistics(internal::Statistics& total) const {
+  const internal::Statistics mine = poller_->totals();
+  total.systemCalls += mine.systemCalls;
+  total.framesSent += mine.framesSent;
+  total.framesReceived += mine.framesReceived;
+  total.bytesSent += mine.bytesSent;
+  total.bytesReceived += mine.bytesReceived;
+  total.bytesCopied += mine.bytesCopied;
+  total.creditsSent += mine.creditsSent;
+  total.registrations += mine.registrations;
+  total.posts += mine.posts;
+  total.signalled += mine.signalled;
+  total.doorbells += mine.doorbells;
+  total.completions += mine.completions;
+  total.receiverNotReady += mine.receiverNotReady;
+}
+
+}  // namespace transport::ibverbs
+GLOO_NAMESPACE_END

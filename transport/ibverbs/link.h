@@ -1,0 +1,117 @@
+// A push link over one reliable connected queue pair. Frames travel by SEND
+// into receives that are posted beforehand; writes, with what the peer is to be
+// told, by RDMA WRITE WITH IMMEDIATE; gets by RDMA READ. Credits for the
+// peer's receives see to it that one is always there: docs/ibverbs.md.
+//
+// Everything under the domain's lock; see transport/base/link.h.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "gloo/config.h"
+#include "transport/base/link.h"
+#include "transport/ibverbs/endpoint.h"
+#include "transport/ibverbs/poller.h"
+#include "transport/ibverbs/side_channel.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::ibverbs {
+
+class VerbsLink final : public base::Link {
+ public:
+  // The endpoint is connected. Throws IoException.
+  VerbsLink(VerbsPoller& poller, std::unique_ptr<Endpoint> endpoint,
+            base::UniqueFd socket, uint32_t peerReceives,
+            base::LinkHandler& handler);
+  ~VerbsLink() override;
+
+  const base::LinkCaps& caps() const override {
+    return endpoint_->shape().caps;
+  }
+  [[nodiscard]] bool send(const base::FrameHeader& header, const char* payload,
+                          void* token) override;
+  [[nodiscard]] bool write(const char* local, size_t bytes,
+                           const base::Region* region,
+                           base::RemoteMemory remote, uint32_t immediate,
+                           void* token) override;
+  [[nodiscard]] bool read(char* local, size_t bytes, const base::Region* region,
+                          base::RemoteMemory remote, void* token) override;
+  void cork() override { sends().cork(); }
+  void uncork() override;
+  void finish() override;
+  void finishWith(const base::FrameHeader& last, const char* payload) override;
+  bool flushed() const override { return sends().empty(); }
+  bool finished() const override;
+  void abandon() override;
+  std::string str() const override;
+
+  // ---- For the poller. Each may call the handler, which may destroy this.
+  // ----
+
+  // `number`: of the receive, or of the send.
+  void onCompletion(const ibv_wc& completion, bool receive, uint32_t number);
+  void onSocket();
+  // After completions were taken (drained: there were none): reports, returns
+  // credits, sends what waits. True if anything moved.
+  bool settle(bool drained);
+  // settle() has something to do at once.
+  bool hasNews() const;
+  bool owns(const ibv_qp* qp) const {
+    return !endpoint_->destroyed() && endpoint_->qp() == qp;
+  }
+  // The queue pair has failed: now, or soon, unless the peer says why first.
+  void fail(const std::string& why);
+  void suspect(const std::string& why);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  SendQueue& sends() { return endpoint_->sends(); }
+  const SendQueue& sends() const { return endpoint_->sends(); }
+  void touch() { poller_.touch(endpoint_->place()); }
+  void expectSide(bool expecting);
+  void close();
+
+  // link_input.cc
+  class Guard;
+  template <typename Call>
+  bool notify(const Call& call);
+  void onFailure(const ibv_wc& completion, bool receive);
+  void onReceive(const ibv_wc& completion, uint32_t slot);
+  void onLinkMessage(uint32_t immediate, uint32_t slot);
+  void onFrame(uint32_t slot, size_t bytes);
+  void release(uint32_t slot);
+  void onLastWord();
+  bool report();
+  bool deliverHeld();
+  bool judge(bool drained);
+  void lose(const std::string& text, bool ended);
+
+  VerbsPoller& poller_;
+  const std::unique_ptr<Endpoint> endpoint_;
+  SideChannel side_;
+  const uint32_t peerReceives_;
+  base::LinkHandler& handler_;
+
+  bool expecting_ = false;  // news from the side channel, soon
+  bool muted_ = false;      // the handler hears nothing any more
+  bool finishing_ = false;
+  bool peerEnded_ = false;  // nothing follows from the peer
+  bool saidLast_ = false;
+  bool sideEnded_ = false;  // the peer's end of the side channel is closed
+  // What ends the peer's output is told only when everything that we have sent
+  // is known to have arrived or not: completions of both directions may
+  // overtake each other.
+  bool byeHeld_ = false;
+  base::FrameHeader bye_;
+  bool endHeld_ = false;
+  std::string suspicion_;
+  bool onlyFlushed_ = false;  // nothing better is suspected
+  Clock::time_point suspectUntil_;
+};
+
+}  // namespace transport::ibverbs
+GLOO_NAMESPACE_END

@@ -1,0 +1,32 @@
+// Memory that the device reaches.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gloo/config.h"
+#include "transport/base/link.h"
+#include "transport/ibverbs/handles.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::ibverbs {
+
+// Registered for one use: peers have no more rights than it needs, and none
+// once this is destroyed. Immutable.
+class MemoryRegion final : public base::Region {
+ public:
+  // A region without bytes is not registered. Throws IoException with the
+  // remedy.
+  MemoryRegion(ibv_pd* pd, void* ptr, size_t bytes, base::Rights rights);
+
+  uint64_t remoteAddress() const override { return address_; }
+  uint32_t remoteKey() const override { return mr_ ? mr_->rkey : 0; }
+  uint32_t localKey() const { return mr_ ? mr_->lkey : 0; }
+
+ private:
+  const uint64_t address_;
+  MrHandle mr_;
+};
+
+}  // namespace transport::ibverbs
+GLOO_NAMESPACE_END

@@ -1,0 +1,262 @@
+#include "transport/ibverbs/poller.h"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "gloo/common/error.h"
+#include "gloo/common/logging.h"
+#include "transport/ibverbs/link.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::ibverbs {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Polls between two looks at descriptors: a look is a system call.
+constexpr uint32_t kLookEvery = 512;
+constexpr uint32_t kLookEveryExpecting = 4;
+constexpr int kEvents = 64;
+// How long a port may be down: a cable that is plugged in again at once
+// disturbs nobody.
+constexpr milliseconds kPortDown{3000};
+constexpr milliseconds kPortCheck{250};
+constexpr milliseconds kLinkCheck{20};
+
+// epoll data other than places.
+constexpr uint64_t kChannel = UINT64_MAX;
+constexpr uint64_t kAsyncEvents = UINT64_MAX - 1;
+
+// Parts of a request id; see tagOf().
+constexpr int kReceiveBit = 63;
+constexpr int kPlaceShift = 48;
+constexpr int kGenerationShift = 32;
+constexpr uint32_t kMaxPlaces = 1u << (kReceiveBit - kPlaceShift);
+
+}  // namespace
+
+VerbsPoller::VerbsPoller(const attr& wanted)
+    : adapter_(wanted),
+      queues_(adapter_),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+  if (!epoll_) {
+    const int error = errno;
+    GLOO_THROW_IO_EXCEPTION("epoll_create1: ", base::errnoText(error),
+                            base::errnoRemedy(error));
+  }
+  watch(adapter_.channel()->fd, kChannel);
+  watch(adapter_.context()->async_fd, kAsyncEvents);
+}
+
+void VerbsPoller::watch(int fd, uint64_t data) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = data;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+    const int error = errno;
+    GLOO_THROW_IO_EXCEPTION("epoll_ctl: ", base::errnoText(error),
+                            base::errnoRemedy(error));
+  }
+}
+
+uint32_t VerbsPoller::add() {
+  if (free_.empty()) {
+    if (places_.size() == kMaxPlaces) {
+      GLOO_THROW_IO_EXCEPTION("More than ", kMaxPlaces,
+                              " queue pairs of one device");
+    }
+    free_.push_back(static_cast<uint32_t>(places_.size()));
+    places_.emplace_back();
+  }
+  const uint32_t place = free_.back();
+  free_.pop_back();
+  places_[place].taken = true;
+  return place;
+}
+
+// What still arrives for it is recognised by its generation.
+void VerbsPoller::remove(uint32_t place) {
+  const auto generation = static_cast<uint16_t>(places_[place].generation + 1);
+  const bool touched = places_[place].touched;
+  places_[place] = Place{};
+  places_[place].generation = generation;
+  places_[place].touched = touched;
+  free_.push_back(place);
+}
+
+uint64_t VerbsPoller::tagOf(uint32_t place, bool receives) const {
+  return uint64_t{receives} << kReceiveBit | uint64_t{place} << kPlaceShift |
+         uint64_t{places_[place].generation} << kGenerationShift;
+}
+
+void VerbsPoller::attach(uint32_t place, VerbsLink& link, int socket) {
+  watch(socket, tagOf(place, false));
+  places_[place].link = &link;
+}
+
+void VerbsPoller::ignoreSocket(int socket) {
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket, nullptr);
+}
+
+void VerbsPoller::touch(uint32_t place) {
+  if (!places_[place].touched) {
+    places_[place].touched = true;
+    touched_.push_back(place);
+  }
+}
+
+bool VerbsPoller::poll() {
+  rounds_++;
+  bool moved = false;
+  const uint32_t every = expected_ > 0 ? kLookEveryExpecting : kLookEvery;
+  if (looks_ > 0 || rounds_ % every == 0) {
+    looks_ -= looks_ > 0 ? 1 : 0;
+    moved = look();
+  }
+  const bool taken = queues_.poll([this](const ibv_wc& done) { take(done); });
+  return settle(!taken) || taken || moved;
+}
+
+void VerbsPoller::take(const ibv_wc& completion) {
+  const uint64_t id = completion.wr_id;
+  const auto place =
+      static_cast<uint32_t>(id >> kPlaceShift) & (kMaxPlaces - 1);
+  if (place >= places_.size() || places_[place].link == nullptr ||
+      places_[place].generation !=
+          static_cast<uint16_t>(id >> kGenerationShift)) {
+    return;  // of a queue pair that is gone
+  }
+  places_[place].link->onCompletion(completion, id >> kReceiveBit != 0,
+                                    static_cast<uint32_t>(id));
+}
+
+// Sockets, and what the device reports.
+bool VerbsPoller::look() {
+  std::array<epoll_event, kEvents> events;
+  statistics_.systemCalls++;
+  const int n = ::epoll_wait(epoll_.get(), events.data(), kEvents, 0);
+  bool moved = false;
+  for (int i = 0; i < n; i++) {
+    const uint64_t id = events[static_cast<size_t>(i)].data.u64;
+    if (id == kAsyncEvents) {
+      onEvents();
+    } else if (id != kChannel) {  // whose events arm() takes
+      const auto place = static_cast<uint32_t>(id >> kPlaceShift);
+      if (places_[place].link != nullptr && tagOf(place, false) == id) {
+        places_[place].link->onSocket();
+        moved = true;
+      }
+    }
+  }
+  checkPort();
+  return moved;
+}
+
+// Handlers may touch, add and remove links meanwhile.
+bool VerbsPoller::settle(bool drained) {
+  if (touched_.empty()) {
+    return false;
+  }
+  bool moved = false;
+  std::swap(touched_, settling_);
+  for (const uint32_t place : settling_) {
+    places_[place].touched = false;
+    if (VerbsLink* link = places_[place].link) {
+      moved |= link->settle(drained);
+    }
+  }
+  settling_.clear();
+  return moved;
+}
+
+bool VerbsPoller::arm() {
+  const bool armed = queues_.arm();
+  looks_ = 2;  // before falling asleep, and after
+  return !armed ||
+         std::any_of(touched_.begin(), touched_.end(), [this](uint32_t place) {
+           return places_[place].link != nullptr &&
+                  places_[place].link->hasNews();
+         });
+}
+
+milliseconds VerbsPoller::nextTimer() const {
+  if (!touched_.empty()) {
+    return kLinkCheck;
+  }
+  return portDown_ ? kPortCheck : milliseconds::max();
+}
+
+internal::Statistics VerbsPoller::totals() const {
+  internal::Statistics total = statistics_;
+  total.completions += queues_.completions();
+  total.systemCalls += queues_.systemCalls();
+  return total;
+}
+
+// ---- Events of the device, see ibv_get_async_event(3) ----
+
+template <typename Call>
+void VerbsPoller::forEachLink(const Call& call) {
+  for (size_t i = 0; i < places_.size(); i++) {  // the call may remove links
+    if (places_[i].link != nullptr) {
+      call(*places_[i].link);
+    }
+  }
+}
+
+void VerbsPoller::onEvents() {
+  ibv_async_event event{};
+  while (api().getAsyncEvent(adapter_.context(), &event) == 0) {
+    onEvent(event);
+    api().ackAsyncEvent(&event);
+  }
+}
+
+void VerbsPoller::onEvent(const ibv_async_event& event) {
+  const std::string what =
+      MakeString("RDMA device ", adapter_.chosen().device, " reports ",
+                 api().eventTypeStr(event.event_type));
+  switch (event.event_type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_PATH_MIG_ERR:
+      forEachLink([&](VerbsLink& link) {
+        if (link.owns(event.element.qp)) {
+          link.suspect(what);
+        }
+      });
+      break;
+    case IBV_EVENT_CQ_ERR:
+    case IBV_EVENT_DEVICE_FATAL:
+      forEachLink([&](VerbsLink& link) { link.fail(what); });
+      break;
+    case IBV_EVENT_PORT_ERR:
+    case IBV_EVENT_PORT_ACTIVE:
+      if (event.element.port_num == adapter_.chosen().port) {
+        portDown_ = event.event_type == IBV_EVENT_PORT_ERR;
+        portDownSince_ = Clock::now();
+        GLOO_INFO(what, ", port ", event.element.port_num);
+      }
+      break;
+    default:
+      GLOO_DEBUG(what);
+  }
+}
+
+void VerbsPoller::checkPort() {
+  if (portDown_ && Clock::now() - portDownSince_ >= kPortDown) {
+    portDown_ = false;
+    const std::string what =
+        MakeString("port ", adapter_.chosen().port, " of RDMA device ",
+                   adapter_.chosen().device, " has been down for ",
+                   kPortDown.count() / 1000, " s (is its cable plugged in?)");
+    forEachLink([&](VerbsLink& link) { link.fail(what); });
+  }
+}
+
+}  // namespace transport::ibverbs
+GLOO_NAMESPACE_END

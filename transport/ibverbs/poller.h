@@ -1,0 +1,94 @@
+// Moves what all links of one device send and receive: takes completions from
+// the queues, and looks now and then at the links' side channels and at the
+// device's events.
+//
+// Under the domain's lock.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gloo/config.h"
+#include "gloo/internal/statistics.h"
+#include "transport/base/progress.h"
+#include "transport/base/socket.h"
+#include "transport/ibverbs/adapter.h"
+#include "transport/ibverbs/completion_queues.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::ibverbs {
+
+class VerbsLink;
+
+class VerbsPoller final : public base::Poller {
+ public:
+  // Throws as Adapter does.
+  explicit VerbsPoller(const attr& wanted);
+
+  bool poll() override;
+  int wakeFd() const override { return epoll_.get(); }
+  bool arm() override;
+  std::chrono::milliseconds nextTimer() const override;
+
+  Adapter& adapter() { return adapter_; }
+  const Adapter& adapter() const { return adapter_; }
+  CompletionQueues& queues() { return queues_; }
+  internal::Statistics& statistics() { return statistics_; }
+  internal::Statistics totals() const;
+
+  // ---- For links. ----
+
+  // A place for one queue pair. Throws IoException when there is none left.
+  uint32_t add();
+  void remove(uint32_t place);
+  // What request ids of this place have in their upper half.
+  uint64_t tagOf(uint32_t place, bool receives) const;
+  // From now on the link hears of its completions and its socket. Throws
+  // IoException.
+  void attach(uint32_t place, VerbsLink& link, int socket);
+  // Before the socket is closed.
+  void ignoreSocket(int socket);
+  // The link settles at the end of the next poll.
+  void touch(uint32_t place);
+  // Sockets are looked at in every poll while somebody waits for news there.
+  void expectNews(int change) { expected_ += change; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Place {
+    VerbsLink* link = nullptr;
+    uint16_t generation = 0;
+    bool taken = false;
+    bool touched = false;
+  };
+
+  void watch(int fd, uint64_t data);
+  void take(const ibv_wc& completion);
+  bool look();
+  bool settle(bool drained);
+  void onEvents();
+  void onEvent(const ibv_async_event& event);
+  void checkPort();
+  template <typename Call>
+  void forEachLink(const Call& call);
+
+  Adapter adapter_;
+  CompletionQueues queues_;
+  base::UniqueFd epoll_;
+  std::vector<Place> places_;
+  std::vector<uint32_t> free_;
+  std::vector<uint32_t> touched_;
+  std::vector<uint32_t> settling_;
+  internal::Statistics statistics_;
+  uint32_t rounds_ = 0;
+  int looks_ = 0;  // so many of the next polls look at descriptors
+  int expected_ = 0;
+  bool portDown_ = false;
+  Clock::time_point portDownSince_;
+};
+
+}  // namespace transport::ibverbs
+GLOO_NAMESPACE_END

@@ -1,0 +1,189 @@
+#include <algorithm>
+#include <utility>
+
+#include "gloo/common/error.h"
+#include "transport/ibverbs/ports.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::ibverbs {
+namespace {
+
+constexpr const char* kNoDevice =
+    "No RDMA device on this host. Is its driver loaded (rdma link; ls "
+    "/sys/class/infiniband), and in a container, is /dev/infiniband passed in? "
+    "Soft-RoCE works over any network interface: modprobe rdma_rxe; rdma link "
+    "add rxe0 type rxe netdev eth0";
+
+template <typename List, typename Describe>
+std::string join(const List& list, Describe describe) {
+  std::string text;
+  for (const auto& item : list) {
+    text += (text.empty() ? "" : "; ") + describe(item);
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::string names(const std::vector<RdmaDevice>& devices) {
+  return join(devices, [](const RdmaDevice& device) { return device.name; });
+}
+
+const Port* findPort(const RdmaDevice& device, int number) {
+  for (const Port& port : device.ports) {
+    if (port.number == number) {
+      return &port;
+    }
+  }
+  return nullptr;
+}
+
+// Why the port cannot carry a queue pair now, and the remedy; empty: it can.
+std::string unusable(const RdmaDevice& device, int number) {
+  if (!device.error.empty()) {
+    return MakeString(device.name, ": ", device.error);
+  }
+  if (device.iwarp) {
+    return MakeString(device.name,
+                      " is an iWARP device; this transport needs InfiniBand or "
+                      "RoCE");
+  }
+  const Port* port = findPort(device, number);
+  if (port == nullptr) {
+    return MakeString(device.name, " has no port ", number, " (it has 1 to ",
+                      device.ports.size(), ")");
+  }
+  if (!port->active()) {
+    return MakeString(
+        "port ", number, " of ", device.name, " is not active but ",
+        port->state,
+        port->ethernet()
+            ? ": is its network interface up (ip link set dev NAME up) and its "
+              "cable plugged in?"
+            : ": is its cable plugged in, and does a subnet manager (opensm) "
+              "run?");
+  }
+  return std::string();
+}
+
+// The higher, the better for RoCE.
+int rank(const Gid& gid) {
+  const int version = gid.type == GidType::kRoce2 ? 4 : 0;
+  return version + (gid.routable() ? 2 : 0) + (gid.ipv4() ? 1 : 0);
+}
+
+const char* merit(const Gid& gid) {
+  if (gid.type != GidType::kRoce2) {
+    return "there is no RoCE v2 GID, so it reaches its own subnet only";
+  }
+  return gid.routable() ? "the first RoCE v2 GID with a routable address, IPv4 "
+                          "before IPv6"
+                        : "no RoCE v2 GID has a routable address, so it "
+                          "reaches its own subnet only";
+}
+
+void takeGid(ChosenPort& chosen, const Gid& gid, const std::string& why) {
+  chosen.gidIndex = gid.index;
+  chosen.gid = gid;
+  chosen.reason += MakeString("; GID ", gid.str(), ": ", why);
+}
+
+void takeWantedGid(ChosenPort& chosen, const Port& port, int index) {
+  for (const Gid& gid : port.gids) {
+    if (gid.index == index) {
+      return takeGid(chosen, gid, "as asked for");
+    }
+  }
+  GLOO_THROW_INVALID_OPERATION_EXCEPTION(
+      "Port ", port.number, " of ", chosen.device, " has no GID with index ",
+      index,
+      ". It has: ", join(port.gids, [](const Gid& gid) { return gid.str(); }),
+      ". Index -1 lets the library choose");
+}
+
+void chooseGid(ChosenPort& chosen, const Port& port) {
+  const auto best = std::max_element(
+      port.gids.begin(), port.gids.end(),
+      [](const Gid& a, const Gid& b) { return rank(a) < rank(b); });
+  if (best == port.gids.end()) {
+    GLOO_THROW_IO_EXCEPTION(
+        "Port ", port.number, " of ", chosen.device,
+        " has no GID: give its network interface an address (ip address add "
+        "10.0.0.1/24 dev NAME)");
+  }
+  takeGid(chosen, *best, merit(*best));
+}
+
+void chooseAddress(ChosenPort& chosen, const Port& port, int gidIndex) {
+  chosen.lid = port.attr.lid;
+  if (gidIndex >= 0) {
+    takeWantedGid(chosen, port, gidIndex);
+  } else if (port.ethernet()) {
+    chooseGid(chosen, port);
+  } else if ((port.attr.flags & IBV_QPF_GRH_REQUIRED) != 0) {
+    takeWantedGid(chosen, port, 0);
+  } else {
+    chosen.reason += MakeString("; InfiniBand: addressed by LID ", chosen.lid);
+  }
+}
+
+const RdmaDevice& namedDevice(const std::vector<RdmaDevice>& devices,
+                              const WantedPort& wanted) {
+  for (const RdmaDevice& device : devices) {
+    if (device.name != wanted.device) {
+      continue;
+    }
+    if (device.error.empty() && findPort(device, wanted.port) == nullptr) {
+      GLOO_THROW_INVALID_OPERATION_EXCEPTION("RDMA device: ",
+                                             unusable(device, wanted.port));
+    }
+    if (const std::string why = unusable(device, wanted.port); !why.empty()) {
+      GLOO_THROW_IO_EXCEPTION("RDMA device: ", why);
+    }
+    return device;
+  }
+  GLOO_THROW_INVALID_OPERATION_EXCEPTION("No RDMA device is called \"",
+                                         wanted.device,
+                                         "\". There are: ", names(devices));
+}
+
+const RdmaDevice& firstUsable(const std::vector<RdmaDevice>& devices,
+                              int port) {
+  for (const RdmaDevice& device : devices) {
+    if (unusable(device, port).empty()) {
+      return device;
+    }
+  }
+  GLOO_THROW_IO_EXCEPTION("No RDMA device can be used: ",
+                          join(devices, [port](const RdmaDevice& device) {
+                            return unusable(device, port);
+                          }));
+}
+
+}  // namespace
+
+ChosenPort choosePort(const std::vector<RdmaDevice>& devices,
+                      const WantedPort& wanted) {
+  if (devices.empty()) {
+    GLOO_THROW_IO_EXCEPTION(kNoDevice);
+  }
+  if (wanted.gidIndex < -1) {
+    GLOO_THROW_INVALID_OPERATION_EXCEPTION(
+        "GID index ", wanted.gidIndex,
+        ": an index is 0 or more; -1 lets the library choose");
+  }
+  const bool named = !wanted.device.empty();
+  const RdmaDevice& device =
+      named ? namedDevice(devices, wanted) : firstUsable(devices, wanted.port);
+  ChosenPort chosen;
+  chosen.device = device.name;
+  chosen.port = wanted.port;
+  chosen.reason = MakeString(
+      device.name, " port ", wanted.port, ": ",
+      named
+          ? "as asked for"
+          : MakeString("the first whose port is active, of ", names(devices)));
+  chooseAddress(chosen, *findPort(device, wanted.port), wanted.gidIndex);
+  return chosen;
+}
+
+}  // namespace transport::ibverbs
+GLOO_NAMESPACE_END

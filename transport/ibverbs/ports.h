@@ -1,0 +1,76 @@
+// The RDMA devices of this host with their ports and GIDs, and the choice among
+// them. Thread-safe.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gloo/config.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::ibverbs {
+
+enum class GidType : uint8_t { kInfiniBand, kRoce1, kRoce2 };
+
+struct Gid {
+  int index = 0;
+  GidType type = GidType::kInfiniBand;
+  ibv_gid raw{};
+  std::string interface;  // "eth0"; empty if unknown
+
+  bool ipv4() const;      // an IPv4 address in IPv6's form
+  bool routable() const;  // other than link-local: leaves its subnet
+  std::string str() const;
+};
+
+struct Port {
+  int number = 1;
+  ibv_port_attr attr{};
+  std::string state;  // in words: "PORT_ACTIVE (4)"
+  std::vector<Gid> gids;
+
+  bool active() const { return attr.state == IBV_PORT_ACTIVE; }
+  bool ethernet() const { return attr.link_layer == IBV_LINK_LAYER_ETHERNET; }
+};
+
+struct RdmaDevice {
+  std::string name;
+  bool iwarp = false;  // has queue pairs, but not those of this transport
+  ibv_device_attr attr{};
+  std::vector<Port> ports;
+  std::string error;  // why it cannot be used; the rest is then unknown
+};
+
+// In libibverbs' order; none when there are none. Throws IoException when the
+// library is missing or the devices cannot be listed.
+std::vector<RdmaDevice> listDevices();
+
+struct WantedPort {
+  std::string device;  // empty: the first whose port is usable
+  int port = 1;
+  int gidIndex = -1;  // -1: choose
+};
+
+struct ChosenPort {
+  std::string device;
+  int port = 1;
+  // -1: no global routing header; addressed by LID, on InfiniBand only.
+  int gidIndex = -1;
+  Gid gid;             // if gidIndex >= 0
+  uint16_t lid = 0;    // InfiniBand
+  std::string reason;  // for people: what was chosen among what, and why
+};
+
+// On Ethernet a RoCE v2 GID that leaves its subnet, IPv4 before IPv6; else a
+// link-local one; else RoCE v1. On InfiniBand the LID, unless a GID is wanted
+// or the subnet demands it. Throws, naming what there is and what to do:
+// InvalidOperationException for a device, port or GID that does not exist,
+// IoException when there is no device, or none that can be used now.
+ChosenPort choosePort(const std::vector<RdmaDevice>& devices,
+                      const WantedPort& wanted);
+
+}  // namespace transport::ibverbs
+GLOO_NAMESPACE_END

@@ -1,0 +1,174 @@
+#include "transport/ibverbs/queue_pair.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "gloo/common/error.h"
+#include "transport/base/device.h"
+#include "transport/base/socket.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::ibverbs {
+namespace {
+
+// RDMA reads under way at a time; a put or a message needs none.
+constexpr int kReads = 4;
+
+int readsAnswered(const Adapter& adapter) {
+  return std::min(kReads, adapter.device().max_qp_rd_atom);
+}
+
+int readsAsked(const Adapter& adapter) {
+  return std::min(kReads, adapter.device().max_qp_init_rd_atom);
+}
+
+}  // namespace
+
+QueuePair::QueuePair(Adapter& adapter, CompletionQueues& queues,
+                     QueueLengths wanted)
+    : adapter_(adapter),
+      queues_(queues),
+      entries_(wanted.sends + wanted.receives),
+      cq_(queues.reserve(entries_)),
+      psn_(static_cast<uint32_t>(base::randomNonce()) & 0xffffff) {
+  try {
+    create(wanted);
+    initialise();
+  } catch (...) {
+    qp_.reset();
+    queues_.release(cq_, entries_);
+    throw;
+  }
+}
+
+// Devices that have no inline data refuse it: asked for less and less.
+void QueuePair::create(QueueLengths wanted) {
+  ibv_qp_init_attr init{};
+  init.send_cq = cq_;
+  init.recv_cq = cq_;
+  init.qp_type = IBV_QPT_RC;
+  init.cap.max_send_wr = static_cast<uint32_t>(wanted.sends);
+  init.cap.max_recv_wr = static_cast<uint32_t>(wanted.receives);
+  init.cap.max_send_sge = 1;
+  init.cap.max_recv_sge = 1;
+  uint32_t inlineBytes = static_cast<uint32_t>(adapter_.settings().inlineBytes);
+  int error = 0;
+  do {
+    init.cap.max_inline_data = inlineBytes;
+    qp_.reset(api().createQp(adapter_.pd(), &init));
+    error = errno;
+    inlineBytes /= 2;
+  } while (qp_ == nullptr && init.cap.max_inline_data > 0);
+  if (qp_ == nullptr) {
+    GLOO_THROW_IO_EXCEPTION(
+        "RDMA device ", adapter_.chosen().device, " makes no queue pair with ",
+        wanted.sends, " sends and ", wanted.receives,
+        " receives: ", base::errnoText(error),
+        " (lower sendQueue and receives of the device's attributes; is the "
+        "limit of locked memory, ulimit -l, large enough?)");
+  }
+  inlineBytes_ =
+      std::min(init.cap.max_inline_data,
+               static_cast<uint32_t>(adapter_.settings().inlineBytes));
+}
+
+void QueuePair::destroy() {
+  if (qp_ != nullptr) {
+    qp_.reset();
+    queues_.release(cq_, entries_);
+  }
+}
+
+QpAddress QueuePair::address() const {
+  QpAddress address;
+  address.lid = adapter_.port().lid;
+  address.mtu = static_cast<uint8_t>(adapter_.mtu());
+  address.global = adapter_.chosen().gidIndex >= 0;
+  address.qpn = qp_->qp_num;
+  address.psn = psn_;
+  address.readsAtATime = static_cast<uint8_t>(readsAnswered(adapter_));
+  std::memcpy(address.gid.data(), adapter_.chosen().gid.raw.raw,
+              address.gid.size());
+  return address;
+}
+
+void QueuePair::modify(ibv_qp_attr& attr, int mask, const char* what) {
+  if (const int error = api().modifyQp(qp_.get(), &attr, mask); error != 0) {
+    GLOO_THROW_IO_EXCEPTION("RDMA device ", adapter_.chosen().device,
+                            " cannot make a queue pair ", what, ": ",
+                            base::errnoText(error > 0 ? error : errno));
+  }
+}
+
+void QueuePair::initialise() {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.pkey_index = static_cast<uint16_t>(adapter_.settings().pkeyIndex);
+  attr.port_num = static_cast<uint8_t>(adapter_.chosen().port);
+  attr.qp_access_flags =
+      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  modify(attr,
+         IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+         "that receives (are port and pkeyIndex right?)");
+}
+
+void QueuePair::connect(const QpAddress& peer) {
+  if (peer.global != (adapter_.chosen().gidIndex >= 0)) {
+    GLOO_THROW_IO_EXCEPTION(
+        "One side of the pair is addressed by GID, the other by LID (",
+        peer.str(), "): give both devices an index, or neither");
+  }
+  readyToReceive(peer);
+  readyToSend(peer);
+}
+
+ibv_ah_attr QueuePair::pathTo(const QpAddress& peer) const {
+  const attr& settings = adapter_.settings();
+  ibv_ah_attr path{};
+  path.dlid = peer.lid;
+  path.sl = static_cast<uint8_t>(settings.serviceLevel);
+  path.port_num = static_cast<uint8_t>(adapter_.chosen().port);
+  if (peer.global) {
+    path.is_global = 1;
+    std::memcpy(path.grh.dgid.raw, peer.gid.data(), peer.gid.size());
+    path.grh.sgid_index = static_cast<uint8_t>(adapter_.chosen().gidIndex);
+    path.grh.hop_limit = static_cast<uint8_t>(settings.hopLimit);
+    path.grh.traffic_class = static_cast<uint8_t>(settings.trafficClass);
+  }
+  return path;
+}
+
+void QueuePair::readyToReceive(const QpAddress& peer) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTR;
+  attr.path_mtu = std::min(adapter_.mtu(), static_cast<ibv_mtu>(peer.mtu));
+  attr.dest_qp_num = peer.qpn;
+  attr.rq_psn = peer.psn;
+  attr.max_dest_rd_atomic = static_cast<uint8_t>(readsAnswered(adapter_));
+  attr.min_rnr_timer = static_cast<uint8_t>(adapter_.settings().rnrTimer);
+  attr.ah_attr = pathTo(peer);
+  modify(attr,
+         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+             IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+         "that reaches the peer (is there a route to its GID?)");
+}
+
+void QueuePair::readyToSend(const QpAddress& peer) {
+  const struct attr& settings = adapter_.settings();
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTS;
+  attr.timeout = static_cast<uint8_t>(settings.timeout);
+  attr.retry_cnt = static_cast<uint8_t>(settings.retryCount);
+  attr.rnr_retry = static_cast<uint8_t>(settings.rnrRetryCount);
+  attr.sq_psn = psn_;
+  attr.max_rd_atomic = static_cast<uint8_t>(
+      std::min<int>(readsAsked(adapter_), peer.readsAtATime));
+  modify(attr,
+         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+             IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
+         "that sends");
+}
+
+}  // namespace transport::ibverbs
+GLOO_NAMESPACE_END

@@ -1,0 +1,59 @@
+// One reliable connected queue pair: made, then connected to the peer's by
+// INIT, RTR, RTS (InfiniBand specification, chapter 10.3.1).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "gloo/config.h"
+#include "transport/ibverbs/adapter.h"
+#include "transport/ibverbs/completion_queues.h"
+#include "transport/ibverbs/handles.h"
+#include "transport/ibverbs/qp_address.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::ibverbs {
+
+struct QueueLengths {
+  int sends = 0;
+  int receives = 0;
+};
+
+// Under the domain's lock.
+class QueuePair {
+ public:
+  // In INIT: receives can be posted. Throws IoException.
+  QueuePair(Adapter& adapter, CompletionQueues& queues, QueueLengths wanted);
+  ~QueuePair() { destroy(); }
+
+  ibv_qp* get() const { return qp_.get(); }
+  explicit operator bool() const { return qp_ != nullptr; }
+  uint32_t inlineBytes() const { return inlineBytes_; }
+
+  // Ours; its limits are the caller's to fill in.
+  QpAddress address() const;
+  // Ready to send and receive. Throws IoException.
+  void connect(const QpAddress& peer);
+  // Afterwards the device touches no memory of this queue pair's requests, and
+  // the peer none of ours.
+  void destroy();
+
+ private:
+  void create(QueueLengths wanted);
+  void modify(ibv_qp_attr& attr, int mask, const char* what);
+  void initialise();
+  void readyToReceive(const QpAddress& peer);
+  void readyToSend(const QpAddress& peer);
+  ibv_ah_attr pathTo(const QpAddress& peer) const;
+
+  Adapter& adapter_;
+  CompletionQueues& queues_;
+  const int entries_;
+  ibv_cq* const cq_;
+  QpHandle qp_;
+  uint32_t inlineBytes_ = 0;
+  const uint32_t psn_;
+};
+
+}  // namespace transport::ibverbs
+GLOO_NAMESPACE_END

@@ -1,0 +1,76 @@
+#include "transport/ibverbs/receive_ring.h"
+
+#include <algorithm>
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::ibverbs {
+namespace {
+
+// Receives that are posted with one doorbell.
+constexpr uint32_t kTogether = 16;
+
+}  // namespace
+
+ReceiveRing::ReceiveRing(ibv_qp* qp, const Layout& layout, uint64_t tag,
+                         internal::Statistics& counts)
+    : qp_(qp),
+      layout_(layout),
+      counts_(counts),
+      places_(layout.credits + kReserve),
+      requests_(layout.credits + kReserve) {
+  for (uint32_t slot = 0; slot < requests_.size(); slot++) {
+    places_[slot].addr = reinterpret_cast<uintptr_t>(at(slot));
+    places_[slot].length = static_cast<uint32_t>(layout_.slotBytes);
+    places_[slot].lkey = layout_.localKey;
+    requests_[slot].wr_id = tag + slot;
+    requests_[slot].sg_list = &places_[slot];
+    requests_[slot].num_sge = 1;
+    requests_[slot].next =
+        slot + 1 < requests_.size() ? &requests_[slot + 1] : nullptr;
+  }
+}
+
+int ReceiveRing::start() {
+  first_ = &requests_.front();
+  last_ = &requests_.back();
+  return post();
+}
+
+int ReceiveRing::consumed(uint32_t slot) {
+  ibv_recv_wr* request = &requests_[slot];
+  request->next = nullptr;
+  (first_ == nullptr ? first_ : last_->next) = request;
+  last_ = request;
+  waiting_++;
+  credited_++;
+  return waiting_ >= std::min(kTogether, std::max(layout_.credits / 4, 1u))
+             ? post()
+             : 0;
+}
+
+int ReceiveRing::consumedReserve(uint32_t slot) {
+  ibv_recv_wr* request = &requests_[slot];
+  request->next = first_;
+  first_ = request;
+  last_ = last_ == nullptr ? request : last_;
+  return post();
+}
+
+int ReceiveRing::post() {
+  ibv_recv_wr* bad = nullptr;
+  const int error = ibv_post_recv(qp_, first_, &bad);
+  counts_.doorbells++;
+  first_ = last_ = nullptr;
+  owed_ += credited_;
+  waiting_ = credited_ = 0;
+  return error;
+}
+
+uint32_t ReceiveRing::takeOwed(uint32_t most) {
+  const uint32_t n = std::min(owed_, most);
+  owed_ -= n;
+  return n;
+}
+
+}  // namespace transport::ibverbs
+GLOO_NAMESPACE_END

@@ -1,0 +1,324 @@
+#include "transport/ibverbs/send_queue.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::ibverbs {
+
+using base::FrameHeader;
+
+namespace {
+
+// Requests of which one asks for a completion.
+constexpr uint32_t kSignalEvery = 16;
+
+}  // namespace
+
+SendQueue::SendQueue(ibv_qp* qp, const Layout& layout, uint64_t tag,
+                     ReceiveRing& receives, internal::Statistics& counts)
+    : qp_(qp),
+      layout_(layout),
+      tag_(tag),
+      receives_(receives),
+      counts_(counts),
+      // Half of what there is must come back while the rest is in use.
+      signalEvery_(std::max(
+          1u, std::min({kSignalEvery, layout.depth / 4, layout.slots / 4}))),
+      inlined_(size_t{kChain} * layout.inlineBytes),
+      posted_(std::bit_ceil(layout.depth)) {
+  done_.reserve(layout.depth);
+}
+
+void SendQueue::open(uint32_t credits) {
+  open_ = true;
+  credits_ = allCredits_ = credits;
+  flush();
+}
+
+bool SendQueue::addCredits(uint32_t n) {
+  credits_ += n;
+  return credits_ <= allCredits_ && n <= allCredits_;
+}
+
+bool SendQueue::send(const FrameHeader& header, const char* payload,
+                     void* token) {
+  counts_.framesSent++;
+  counts_.bytesSent += header.payloadBytes;
+  Item item;
+  item.header = header;
+  item.local = payload;
+  item.bytes = header.payloadBytes;
+  if (postNow(item)) {
+    return true;
+  }
+  item.token = token;
+  keep(item, token == nullptr);
+  return token == nullptr;
+}
+
+bool SendQueue::write(const char* local, size_t bytes, uint32_t localKey,
+                      base::RemoteMemory remote, uint32_t immediate,
+                      void* token) {
+  counts_.bytesSent += bytes;
+  Item item;
+  item.what = What::kWrite;
+  item.local = local;
+  item.bytes = bytes;
+  item.localKey = localKey;
+  item.remote = remote;
+  item.immediate = immediate;
+  // What the peer is told of may be said to be sent as soon as it is copied;
+  // of the rest, a completion says that it has arrived.
+  const bool copied = fitsInline(bytes) && immediate != base::kNoImmediate;
+  item.token = copied ? nullptr : token;
+  if (postNow(item)) {
+    return copied;
+  }
+  item.token = token;
+  keep(item, false);
+  return false;
+}
+
+void SendQueue::read(char* local, size_t bytes, uint32_t localKey,
+                     base::RemoteMemory remote, void* token) {
+  Item item;
+  item.what = What::kRead;
+  item.local = local;
+  item.bytes = bytes;
+  item.localKey = localKey;
+  item.remote = remote;
+  item.token = token;
+  if (!postNow(item)) {
+    keep(item, false);
+  }
+}
+
+void SendQueue::sendEnd() {
+  Item item;
+  item.what = What::kEnd;
+  item.immediate = kEndImmediate;
+  if (!postNow(item)) {
+    keep(item, false);
+  }
+}
+
+bool SendQueue::sendCredits() {
+  if (chained_ > 0) {
+    post();
+  }
+  Item item;
+  item.what = What::kCredits;
+  if (!room(item)) {
+    return false;
+  }
+  item.immediate = kCreditsImmediate + receives_.takeOwed(UINT16_MAX);
+  append(item);
+  post();
+  counts_.creditsSent++;
+  return true;
+}
+
+void SendQueue::uncork() {
+  corked_ = false;
+  if (chained_ > 0) {
+    post();
+  }
+}
+
+bool SendQueue::takesCredit(const Item& item) const {
+  return item.what == What::kFrame || item.what == What::kEnd ||
+         (item.what == What::kWrite && item.immediate != base::kNoImmediate);
+}
+
+bool SendQueue::room(const Item& item) const {
+  const bool needsSlot = item.what == What::kFrame &&
+                         !fitsInline(FrameHeader::kBytes + item.bytes);
+  return open_ && error_ == 0 && next_ - oldest_ < layout_.depth &&
+         (!takesCredit(item) || credits_ > 0) &&
+         (!needsSlot || slotsTaken_ < layout_.slots);
+}
+
+bool SendQueue::postNow(const Item& item) {
+  if (count_ > 0 || !room(item)) {
+    return false;
+  }
+  append(item);
+  if (!corked_ || chained_ == kChain) {
+    post();
+  }
+  return true;
+}
+
+bool SendQueue::flush() {
+  bool any = false;
+  while (count_ > 0 && room(at(0))) {
+    Item& item = at(0);
+    append(item);
+    // A frame was copied; so was what is inlined, but that may be a put, which
+    // ends when it has arrived.
+    if (item.what == What::kFrame && item.token != nullptr) {
+      done_.push_back(item.token);
+    }
+    first_ = (first_ + 1) % queue_.size();
+    count_--;
+    any = true;
+    if (chained_ == kChain) {
+      post();
+    }
+  }
+  if (chained_ > 0 && !corked_) {
+    post();
+  }
+  return any;
+}
+
+// REQUIRES room(item).
+void SendQueue::append(const Item& item) {
+  ibv_send_wr& request = requests_[chained_];
+  ibv_sge& place = places_[chained_];
+  Posted& posted = postedAt(next_);
+  posted = Posted{};
+  request = ibv_send_wr{};
+  request.wr_id = tag_ + next_;
+  if (item.what == What::kFrame) {
+    place.addr =
+        reinterpret_cast<uintptr_t>(fill(item, chained_, &posted.slot));
+    place.length = static_cast<uint32_t>(FrameHeader::kBytes + item.bytes);
+    place.lkey = layout_.localKey;
+  } else {
+    place.addr = reinterpret_cast<uintptr_t>(item.local);
+    place.length = static_cast<uint32_t>(item.bytes);
+    place.lkey = item.localKey;
+    posted.token = item.token;
+    posted.end = item.what == What::kEnd;
+    borrowed_ += item.token != nullptr ? 1 : 0;
+  }
+  request.sg_list = &place;
+  request.num_sge = place.length > 0 ? 1 : 0;
+  describe(item, request);
+  credits_ -= takesCredit(item) ? 1 : 0;
+  next_++;
+  chained_++;
+}
+
+// Puts a frame where it leaves from.
+char* SendQueue::fill(const Item& item, uint32_t at, bool* slot) {
+  char* to = inlined_.data() + size_t{at} * layout_.inlineBytes;
+  if (!fitsInline(FrameHeader::kBytes + item.bytes)) {
+    to = layout_.memory + nextSlot_ * layout_.slotBytes;
+    nextSlot_ = (nextSlot_ + 1) % layout_.slots;
+    slotsTaken_++;
+    *slot = true;
+  }
+  FrameHeader header = item.header;
+  header.linkCredits = static_cast<uint16_t>(receives_.takeOwed(UINT16_MAX));
+  base::encode(header, to);
+  if (item.bytes > 0) {
+    std::memcpy(to + FrameHeader::kBytes, item.local, item.bytes);
+    counts_.bytesCopied += item.bytes;
+  }
+  return to;
+}
+
+void SendQueue::describe(const Item& item, ibv_send_wr& request) {
+  const bool told = item.immediate != base::kNoImmediate;
+  request.imm_data = htonl(item.immediate);
+  if (item.what == What::kRead) {
+    request.opcode = IBV_WR_RDMA_READ;
+  } else if (item.what == What::kWrite) {
+    request.opcode = told ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+  } else {
+    request.opcode = told ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
+  }
+  if (item.what == What::kRead || item.what == What::kWrite) {
+    request.wr.rdma.remote_addr = item.remote.address;
+    request.wr.rdma.rkey = item.remote.key;
+  }
+  if (item.what == What::kEnd) {
+    request.send_flags |= IBV_SEND_SIGNALED;
+  }
+  if (item.what != What::kRead && request.num_sge > 0 &&
+      fitsInline(request.sg_list->length)) {
+    request.send_flags |= IBV_SEND_INLINE;
+  }
+}
+
+// The last of those that use the caller's memory asks for a completion: it
+// tells of all before it.
+void SendQueue::post() {
+  uint32_t lastToken = kChain;
+  for (uint32_t i = 0; i < chained_; i++) {
+    requests_[i].next = i + 1 < chained_ ? &requests_[i + 1] : nullptr;
+    if (postedAt(next_ - chained_ + i).token != nullptr) {
+      lastToken = i;
+    }
+  }
+  for (uint32_t i = 0; i < chained_; i++) {
+    if (++unsignalled_ >= signalEvery_ || i == lastToken) {
+      requests_[i].send_flags |= IBV_SEND_SIGNALED;
+    }
+    if ((requests_[i].send_flags & IBV_SEND_SIGNALED) != 0) {
+      counts_.signalled++;
+      unsignalled_ = 0;
+    }
+  }
+  ibv_send_wr* bad = nullptr;
+  counts_.posts += chained_;
+  counts_.doorbells++;
+  chained_ = 0;
+  if (const int error = ibv_post_send(qp_, requests_.data(), &bad);
+      error != 0) {
+    error_ = error;
+  }
+}
+
+void SendQueue::completed(uint32_t sequence) {
+  while (oldest_ != sequence + 1 && oldest_ != next_) {
+    const Posted& posted = postedAt(oldest_);
+    oldest_++;
+    slotsTaken_ -= posted.slot ? 1 : 0;
+    endSent_ = endSent_ || posted.end;
+    if (posted.token != nullptr) {
+      borrowed_--;
+      done_.push_back(posted.token);
+    }
+  }
+}
+
+void SendQueue::keep(const Item& item, bool copy) {
+  if (count_ == queue_.size()) {
+    grow();
+  }
+  Item& kept = at(count_++);
+  std::vector<char> memory = std::move(kept.copy);
+  kept = item;
+  kept.copy = std::move(memory);
+  if (copy && item.bytes > 0) {
+    kept.copy.assign(item.local, item.local + item.bytes);
+    kept.local = kept.copy.data();
+  }
+}
+
+void SendQueue::grow() {
+  std::vector<Item> bigger(2 * queue_.size());
+  for (uint32_t i = 0; i < count_; i++) {
+    bigger[i] = std::move(at(i));  // a moved vector keeps its memory's place
+  }
+  queue_ = std::move(bigger);
+  first_ = 0;
+}
+
+void SendQueue::clear() {
+  count_ = chained_ = 0;
+  borrowed_ = 0;
+  open_ = false;
+  done_.clear();
+}
+
+}  // namespace transport::ibverbs
+GLOO_NAMESPACE_END

@@ -1,0 +1,158 @@
+// What one end of a queue pair sends, in order: frames, writes, reads. Posts at
+// once what the peer has receives for and the queue pair has room for, and
+// keeps the rest; so posting never fails upward.
+//
+// Frames are copied, into the work request itself where they fit, else into
+// registered memory, so that the caller's memory is free at once; writes and
+// reads use the caller's memory. One request of several asks for a completion,
+// and requests that are posted together ring one doorbell.
+//
+// Under the domain's lock.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "gloo/config.h"
+#include "gloo/internal/statistics.h"
+#include "transport/base/link.h"
+#include "transport/ibverbs/receive_ring.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::ibverbs {
+
+// Immediates of messages without bytes, which the links send each other.
+constexpr uint32_t kCreditsImmediate = 0;              // plus the number
+constexpr uint32_t kEndImmediate = uint32_t{1} << 31;  // no frame follows
+
+class SendQueue {
+ public:
+  struct Layout {
+    char* memory = nullptr;  // slots * slotBytes
+    uint32_t localKey = 0;
+    size_t slotBytes = 0;
+    uint32_t slots = 0;
+    uint32_t depth = 0;  // requests on their way
+    uint32_t inlineBytes = 0;
+  };
+  // Request ids are `tag` plus a sequence number of 32 bits. Frames take the
+  // credits along that `receives` owes.
+  SendQueue(ibv_qp* qp, const Layout& layout, uint64_t tag,
+            ReceiveRing& receives, internal::Statistics& counts);
+
+  // The peer is ready, and has so many receives.
+  void open(uint32_t credits);
+  // False if the peer returns more than it was given.
+  [[nodiscard]] bool addCredits(uint32_t n);
+
+  // See base::Link.
+  [[nodiscard]] bool send(const base::FrameHeader& header, const char* payload,
+                          void* token);
+  [[nodiscard]] bool write(const char* local, size_t bytes, uint32_t localKey,
+                           base::RemoteMemory remote, uint32_t immediate,
+                           void* token);
+  void read(char* local, size_t bytes, uint32_t localKey,
+            base::RemoteMemory remote, void* token);
+  void cork() { corked_ = true; }
+  void uncork();
+
+  // Behind everything: tells the peer's link that nothing follows.
+  void sendEnd();
+  // With a message of their own; false when there is no room yet.
+  bool sendCredits();
+
+  // Posts what can be posted now; true if anything was.
+  bool flush();
+  // The request `sequence`, and so all before it, is complete.
+  void completed(uint32_t sequence);
+  // Tokens whose memory is free, in order; the caller takes them.
+  std::vector<void*>& done() { return done_; }
+  bool anyDone() const { return !done_.empty(); }
+  // Forgets everything: the queue pair is gone.
+  void clear();
+
+  bool empty() const { return count_ == 0; }
+  // Requests on their way that use the caller's memory.
+  uint32_t borrowed() const { return borrowed_; }
+  bool endSent() const { return endSent_; }
+  // errno of a post that failed; 0: none has.
+  int error() const { return error_; }
+
+ private:
+  enum class What : uint8_t { kFrame, kWrite, kRead, kEnd, kCredits };
+  struct Item {
+    What what = What::kFrame;
+    base::FrameHeader header;
+    const char* local = nullptr;
+    size_t bytes = 0;
+    uint32_t localKey = 0;
+    base::RemoteMemory remote;
+    uint32_t immediate = base::kNoImmediate;
+    void* token = nullptr;
+    std::vector<char> copy;  // of the payload of a frame without token
+  };
+  // A request that was posted.
+  struct Posted {
+    void* token = nullptr;
+    bool slot = false;
+    bool end = false;
+  };
+  static constexpr uint32_t kChain = 16;
+
+  bool takesCredit(const Item& item) const;
+  bool fitsInline(size_t bytes) const { return bytes <= layout_.inlineBytes; }
+  bool room(const Item& item) const;
+  void append(const Item& item);
+  char* fill(const Item& item, uint32_t at, bool* slot);
+  void describe(const Item& item, ibv_send_wr& request);
+  void post();
+  bool postNow(const Item& item);
+  void keep(const Item& item, bool copy);
+  Item& at(uint32_t i) { return queue_[(first_ + i) % queue_.size()]; }
+  void grow();
+  Posted& postedAt(uint32_t sequence) {
+    return posted_[sequence & (posted_.size() - 1)];
+  }
+
+  ibv_qp* const qp_;
+  const Layout layout_;
+  const uint64_t tag_;
+  ReceiveRing& receives_;
+  internal::Statistics& counts_;
+  const uint32_t signalEvery_;
+
+  bool open_ = false;
+  bool corked_ = false;
+  bool endSent_ = false;
+  int error_ = 0;
+  uint32_t credits_ = 0;
+  uint32_t allCredits_ = 0;
+
+  // Waiting: a ring whose items keep their memory.
+  std::vector<Item> queue_ = std::vector<Item>(16);
+  uint32_t first_ = 0;
+  uint32_t count_ = 0;
+
+  // Prepared, to be posted with one doorbell.
+  std::array<ibv_send_wr, kChain> requests_{};
+  std::array<ibv_sge, kChain> places_{};
+  std::vector<char> inlined_;
+  uint32_t chained_ = 0;
+
+  // On their way, by sequence number modulo a power of two.
+  std::vector<Posted> posted_;
+  uint32_t next_ = 0;    // sequence of the next request
+  uint32_t oldest_ = 0;  // of those not known to be complete
+  uint32_t slotsTaken_ = 0;
+  uint32_t nextSlot_ = 0;
+  uint32_t borrowed_ = 0;
+  uint32_t unsignalled_ = 0;
+  std::vector<void*> done_;
+};
+
+}  // namespace transport::ibverbs
+GLOO_NAMESPACE_END

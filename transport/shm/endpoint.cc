@@ -1,0 +1,198 @@
+#include "transport/shm/endpoint.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "gloo/common/error.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::shm {
+namespace {
+
+constexpr int kSocketType = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
+// Connections that have not said what they are for.
+constexpr size_t kMostWaiting = 4096;
+constexpr char kPrefix[] = "gloo-";
+
+struct Name {
+  sockaddr_un address{};
+  socklen_t length = 0;
+
+  explicit Name(const Secret& secret) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    address.sun_family = AF_UNIX;
+    char* at = address.sun_path + 1;  // the first byte 0: abstract
+    std::memcpy(at, kPrefix, sizeof(kPrefix) - 1);
+    at += sizeof(kPrefix) - 1;
+    for (const char c : secret) {
+      *at++ = kDigits[static_cast<uint8_t>(c) >> 4];
+      *at++ = kDigits[static_cast<uint8_t>(c) & 15];
+    }
+    length =
+        static_cast<socklen_t>(at - reinterpret_cast<const char*>(&address));
+  }
+  const sockaddr* get() const {
+    return reinterpret_cast<const sockaddr*>(&address);
+  }
+};
+
+base::UniqueFd makeSocket() {
+  base::UniqueFd made(::socket(AF_UNIX, kSocketType, 0));
+  if (!made) {
+    const int error = errno;
+    GLOO_THROW_IO_EXCEPTION("cannot make a Unix socket: ",
+                            base::errnoText(error), base::errnoRemedy(error));
+  }
+  return made;
+}
+
+// Whether the other end is a process of this user; its process id.
+bool ours(int socket, pid_t* pid) {
+  ucred peer{};
+  socklen_t length = sizeof(peer);
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
+    return false;
+  }
+  *pid = peer.pid;
+  return peer.uid == ::geteuid();
+}
+
+// The control message that carries one descriptor.
+union Control {
+  cmsghdr header;
+  char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+}  // namespace
+
+Endpoint::Endpoint() : name_(makeSecret()), listener_(makeSocket()) {
+  const Name name(name_);
+  if (::bind(listener_.get(), name.get(), name.length) != 0 ||
+      ::listen(listener_.get(), SOMAXCONN) != 0) {
+    const int error = errno;
+    GLOO_THROW_IO_EXCEPTION("cannot listen on an abstract Unix socket: ",
+                            base::errnoText(error), base::errnoRemedy(error));
+  }
+}
+
+Handover Endpoint::take(const Secret& token) {
+  acceptAll();
+  std::erase_if(waiting_, [](Waiting& waiting) {
+    return !waiting.complete && !receive(waiting);
+  });
+  const auto found = std::find_if(
+      waiting_.begin(), waiting_.end(), [&](const Waiting& waiting) {
+        return waiting.complete && waiting.token == token;
+      });
+  if (found == waiting_.end()) {
+    GLOO_THROW_IO_EXCEPTION(
+        "the peer has not handed over the shared memory that it announced"
+        " (is it of another user, or out of descriptors, ulimit -n?)");
+  }
+  Handover handover = std::move(found->handover);
+  waiting_.erase(found);
+  return handover;
+}
+
+void Endpoint::acceptAll() {
+  for (;;) {
+    base::UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr,
+                                    SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket) {
+      const int error = errno;
+      if (error == EMFILE || error == ENFILE || error == ENOBUFS ||
+          error == ENOMEM) {
+        GLOO_THROW_IO_EXCEPTION(
+            "cannot accept shared memory: ", base::errnoText(error),
+            base::errnoRemedy(error));
+      }
+      if (error == EINTR || error == ECONNABORTED) {
+        continue;
+      }
+      return;
+    }
+    Waiting waiting;
+    if (ours(socket.get(), &waiting.handover.pid)) {
+      waiting.handover.socket = std::move(socket);
+      waiting_.push_back(std::move(waiting));
+    }
+    if (waiting_.size() > kMostWaiting) {
+      waiting_.erase(waiting_.begin());
+    }
+  }
+}
+
+// False: nothing will come of it.
+bool Endpoint::receive(Waiting& waiting) {
+  iovec part{waiting.token.data(), waiting.token.size()};
+  Control control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes;
+  message.msg_controllen = sizeof(control.bytes);
+  const ssize_t n = ::recvmsg(waiting.handover.socket.get(), &message,
+                              MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  if (n < 0) {
+    return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+  }
+  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr;
+       c = CMSG_NXTHDR(&message, c)) {
+    if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+        c->cmsg_len == CMSG_LEN(sizeof(int))) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+      waiting.handover.memory = base::UniqueFd(fd);
+    }
+  }
+  waiting.complete = n == static_cast<ssize_t>(waiting.token.size()) &&
+                     static_cast<bool>(waiting.handover.memory);
+  return waiting.complete;
+}
+
+Handover dial(const Secret& name) {
+  Handover result;
+  result.socket = makeSocket();
+  const Name to(name);
+  if (::connect(result.socket.get(), to.get(), to.length) != 0) {
+    const int error = errno;
+    GLOO_THROW_IO_EXCEPTION(
+        "no shared memory with the caller: its Unix socket: ",
+        base::errnoText(error),
+        " (is it on another host or in another network namespace?)");
+  }
+  if (!ours(result.socket.get(), &result.pid)) {
+    GLOO_THROW_IO_EXCEPTION(
+        "no shared memory with the caller: it is of another user");
+  }
+  return result;
+}
+
+void handOver(const Handover& to, const Secret& token, int memory) {
+  Secret bytes = token;
+  iovec part{bytes.data(), bytes.size()};
+  Control control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes;
+  message.msg_controllen = sizeof(control.bytes);
+  cmsghdr* c = CMSG_FIRSTHDR(&message);
+  c->cmsg_level = SOL_SOCKET;
+  c->cmsg_type = SCM_RIGHTS;
+  c->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(c), &memory, sizeof(memory));
+  if (::sendmsg(to.socket.get(), &message, MSG_NOSIGNAL) !=
+      static_cast<ssize_t>(bytes.size())) {
+    GLOO_THROW_IO_EXCEPTION("cannot hand over shared memory: ",
+                            base::errnoText(errno));
+  }
+}
+
+}  // namespace transport::shm
+GLOO_NAMESPACE_END

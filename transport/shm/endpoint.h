@@ -1,0 +1,60 @@
+// How a segment gets from one process to another: over a Unix socket whose name
+// is abstract (it belongs to no file) and random, from a process of the same
+// user. The connection then stays: its end tells that the peer is gone, and a
+// byte on it wakes the peer from its sleep.
+#pragma once
+
+#include <sys/types.h>
+
+#include <vector>
+
+#include "gloo/config.h"
+#include "transport/base/socket.h"
+#include "transport/shm/segment.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::shm {
+
+// A connection to a process, and who that is.
+struct Handover {
+  base::UniqueFd socket;
+  base::UniqueFd memory;
+  pid_t pid = 0;  // as this process sees it; 0: it does not
+};
+
+// Where peers hand over segments; one for each device. One thread.
+class Endpoint {
+ public:
+  // Throws IoException.
+  Endpoint();
+
+  const Secret& name() const { return name_; }
+
+  // The segment that was handed over with this token: its sender did so before
+  // it sent its answer, so it is there. Throws IoException that says why not.
+  Handover take(const Secret& token);
+
+ private:
+  struct Waiting {
+    Handover handover;
+    Secret token{};
+    bool complete = false;
+  };
+
+  void acceptAll();
+  static bool receive(Waiting& waiting);
+
+  Secret name_;
+  base::UniqueFd listener_;
+  std::vector<Waiting> waiting_;
+};
+
+// A connection to the endpoint of that name. Throws IoException, also when
+// there is no such endpoint on this host, or it is another user's.
+Handover dial(const Secret& name);
+
+// Hands `memory` over to it. Throws IoException.
+void handOver(const Handover& to, const Secret& token, int memory);
+
+}  // namespace transport::shm
+GLOO_NAMESPACE_END

@@ -1,0 +1,216 @@
+#include "transport/shm/factory.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "gloo/common/logging.h"
+#include "transport/shm/link.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::shm {
+namespace {
+
+// Of one device, all peers together: memory for messages without a receive.
+constexpr size_t kEagerMemory = 64 << 20;
+constexpr size_t kMaxCredit = 8 << 20;
+constexpr size_t kMinCredit = 1 << 10;
+// Beyond this one copy through the kernel is faster than two of our own.
+constexpr size_t kMaxEager = 32 << 10;
+constexpr size_t kMaxFrame = 512 << 10;
+
+base::LinkCaps capsFor(int peers) {
+  base::LinkCaps caps;
+  caps.reportsDeath = true;
+  caps.readByPeer = true;
+  caps.creditBytes =
+      std::clamp(kEagerMemory / static_cast<size_t>(std::max(peers, 1)),
+                 kMinCredit, kMaxCredit);
+  // Several messages must fit, or each one would wait for its predecessor.
+  caps.eagerBytes = std::min(kMaxEager, caps.creditBytes / 4);
+  caps.creditQuantum = kCreditUnit;
+  caps.maxFrameBytes = kMaxFrame;
+  return caps;
+}
+
+// Segments made in this process and not yet taken. Two ends in one process use
+// one mapping: then tools that watch threads see what they do to each other.
+class LocalSegments {
+ public:
+  static LocalSegments& instance() {
+    static LocalSegments segments;
+    return segments;
+  }
+  void add(const Secret& secret, const std::shared_ptr<Segment>& segment) {
+    std::lock_guard<std::mutex> guard(mutex_);
+    std::erase_if(segments_,
+                  [](const auto& entry) { return entry.second.expired(); });
+    segments_[secret] = segment;
+  }
+  // Null: it was made elsewhere.
+  std::shared_ptr<Segment> take(const Secret& secret) {
+    std::lock_guard<std::mutex> guard(mutex_);
+    const auto found = segments_.find(secret);
+    if (found == segments_.end()) {
+      return nullptr;
+    }
+    auto segment = found->second.lock();
+    segments_.erase(found);
+    return segment;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<Secret, std::weak_ptr<Segment>> segments_;
+};
+
+std::unique_ptr<base::Link> makeLink(ShmFactory& factory, Connection connection,
+                                     const base::LinkCaps& mine,
+                                     const Greeting& theirs,
+                                     base::LinkHandler& handler) {
+  base::LinkCaps caps = agreeLimits(mine, theirs);
+  connection.memory = factory.probe(connection.pid, theirs);
+  caps.remoteRead = connection.memory.permitted();
+  auto link = std::make_unique<ShmLink>(factory.poller(), std::move(connection),
+                                        caps, handler);
+  GLOO_DEBUG("link: ", link->str());
+  return link;
+}
+
+// The side that calls: it is handed a segment.
+class Caller final : public base::PendingLink {
+ public:
+  Caller(ShmFactory& factory, int peers)
+      : factory_(factory), peers_(peers), greeting_(factory.greeting(peers)) {
+    greeting_.endpoint = factory.endpoint().name();
+    greeting_.token = makeSecret();
+  }
+
+  std::vector<char> blob() const override { return encode(greeting_); }
+
+  std::unique_ptr<base::Link> complete(base::UniqueFd /*socket*/,
+                                       const base::Hello& theirs,
+                                       base::LinkHandler& handler) override {
+    const Greeting answer = decodeGreeting(theirs.blob);
+    Handover handover = factory_.endpoint().take(greeting_.token);
+    Connection connection;
+    connection.end = End::kTaker;
+    connection.pid = handover.pid;
+    connection.socket = std::move(handover.socket);
+    connection.segment = LocalSegments::instance().take(answer.segment);
+    if (connection.segment == nullptr) {
+      connection.segment = Segment::adopt(std::move(handover.memory),
+                                          ringSizeFor(peers_), answer.segment);
+    }
+    return makeLink(factory_, std::move(connection), capsFor(peers_), answer,
+                    handler);
+  }
+
+ private:
+  ShmFactory& factory_;
+  const int peers_;
+  Greeting greeting_;
+};
+
+// The side that was called: it makes the segment and hands it over.
+class Answerer final : public base::PendingLink {
+ public:
+  Answerer(ShmFactory& factory, int peers, const base::Hello& theirs)
+      : factory_(factory),
+        peers_(peers),
+        theirs_(decodeGreeting(theirs.blob)),
+        greeting_(factory.greeting(peers)) {
+    greeting_.token = theirs_.token;
+    greeting_.segment = makeSecret();
+    // First, since it fails for peers on other hosts.
+    Handover handover = dial(theirs_.endpoint);
+    connection_.end = End::kMaker;
+    connection_.segment =
+        Segment::create(ringSizeFor(peers), greeting_.segment);
+    LocalSegments::instance().add(greeting_.segment, connection_.segment);
+    handOver(handover, theirs_.token, connection_.segment->descriptor());
+    connection_.segment->close();
+    connection_.pid = handover.pid;
+    connection_.socket = std::move(handover.socket);
+  }
+
+  std::vector<char> blob() const override { return encode(greeting_); }
+
+  std::unique_ptr<base::Link> complete(base::UniqueFd /*socket*/,
+                                       const base::Hello& /*theirs*/,
+                                       base::LinkHandler& handler) override {
+    return makeLink(factory_, std::move(connection_), capsFor(peers_), theirs_,
+                    handler);
+  }
+
+ private:
+  ShmFactory& factory_;
+  const int peers_;
+  const Greeting theirs_;
+  Greeting greeting_;
+  Connection connection_;
+};
+
+}  // namespace
+
+ShmFactory::ShmFactory(base::ProgressDomain& domain,
+                       const FactoryOptions& options)
+    : domain_(domain),
+      options_(options),
+      probe_(std::make_unique<const Secret>(makeSecret())) {
+  domain_.add(poller_);
+}
+
+ShmFactory::~ShmFactory() {
+  if (!origin_.inherited()) {
+    domain_.remove(poller_);
+  }
+}
+
+base::LinkCaps ShmFactory::caps() const { return capsFor(1); }
+
+std::unique_ptr<base::PendingLink> ShmFactory::prepare(int peers) {
+  return std::make_unique<Caller>(*this, peers);
+}
+
+std::unique_ptr<base::PendingLink> ShmFactory::answer(
+    int peers, const base::Hello& theirs) {
+  return std::make_unique<Answerer>(*this, peers, theirs);
+}
+
+Greeting ShmFactory::greeting(int peers) const {
+  const base::LinkCaps caps = capsFor(peers);
+  Greeting greeting;
+  greeting.probeAddress = reinterpret_cast<uint64_t>(probe_->data());
+  greeting.probe = *probe_;
+  greeting.eagerBytes = caps.eagerBytes;
+  greeting.creditBytes = caps.creditBytes;
+  greeting.maxFrameBytes = caps.maxFrameBytes;
+  return greeting;
+}
+
+ProcessMemory ShmFactory::probe(pid_t pid, const Greeting& theirs) const {
+  if (!options_.singleCopy) {
+    return {};
+  }
+  ProcessMemory memory(pid, theirs.probeAddress, theirs.probe);
+  if (!memory.permitted()) {
+    GLOO_INFO("process ", pid, "'s memory cannot be read (", memory.trouble(),
+              "): large messages are copied twice");
+  }
+  return memory;
+}
+
+void ShmFactory::addStatistics(internal::Statistics& total) const {
+  const internal::Statistics& mine = poller_.statistics();
+  total.systemCalls += mine.systemCalls;
+  total.framesSent += mine.framesSent;
+  total.framesReceived += mine.framesReceived;
+  total.bytesSent += mine.bytesSent;
+  total.bytesReceived += mine.bytesReceived;
+  total.bytesCopied += mine.bytesCopied;
+}
+
+}  // namespace transport::shm
+GLOO_NAMESPACE_END

@@ -1,0 +1,198 @@
+#include "transport/shm/link.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "gloo/common/string.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::shm {
+
+using base::FrameHeader;
+
+ShmLink::ShmLink(ShmPoller& poller, Connection connection,
+                 const base::LinkCaps& caps, base::LinkHandler& handler)
+    : poller_(poller),
+      socket_(std::move(connection.socket)),
+      segment_(std::move(connection.segment)),
+      memory_(std::move(connection.memory)),
+      caps_(caps),
+      handler_(handler),
+      name_(MakeString("process ", connection.pid)),
+      writer_(segment_->outgoing(connection.end)),
+      readBudget_(kReadBudget),
+      reader_(segment_->incoming(connection.end),
+              std::max(caps.maxFrameBytes, base::kMaxControlPayload)) {
+  completed_.reserve(64);
+  reads_.reserve(64);
+  place_ = poller_.add(*this, socket_.get());
+}
+
+ShmLink::~ShmLink() { abandon(); }
+
+std::string ShmLink::str() const {
+  return MakeString("shm ", name_,
+                    memory_.permitted() ? ", single copy" : ", two copies");
+}
+
+// ---- Output
+
+bool ShmLink::send(const FrameHeader& header, const char* payload,
+                   void* token) {
+  if (!socket_) {
+    return false;
+  }
+  auto& statistics = poller_.statistics();
+  statistics.framesSent++;
+  statistics.bytesSent += header.payloadBytes;
+  statistics.bytesCopied += header.payloadBytes;
+  FrameProgress progress;
+  if (queue_.empty() && put(header, payload, progress)) {
+    return true;
+  }
+  queue_.push(header, payload, token, progress);
+  return token == nullptr;
+}
+
+// Into the ring as far as there is room; true when all of it is there.
+bool ShmLink::put(const FrameHeader& header, const char* payload,
+                  FrameProgress& progress) {
+  auto step = FrameWriter::Step::kMore;
+  while (step == FrameWriter::Step::kMore) {
+    bool ring = false;
+    step = writer_.step(header, payload, progress, &ring);
+    if (ring) {
+      ringPeer();
+    }
+  }
+  return step == FrameWriter::Step::kDone;
+}
+
+// Wakes the peer. A full socket holds enough to wake it.
+void ShmLink::ringPeer() {
+  if (!socket_) {
+    return;
+  }
+  const char byte = 0;
+  poller_.statistics().systemCalls++;
+  [[maybe_unused]] const auto n =
+      ::send(socket_.get(), &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+bool ShmLink::flush() {
+  bool moved = false;
+  while (!queue_.empty()) {
+    FrameQueue::Frame& frame = queue_.front();
+    const FrameProgress before = frame.progress;
+    const bool whole = put(frame.header, frame.payload, frame.progress);
+    moved |= whole || frame.progress.sent != before.sent ||
+             frame.progress.begun != before.begun;
+    if (!whole) {
+      break;
+    }
+    if (frame.token != nullptr) {
+      completed_.push_back(frame.token);
+    }
+    queue_.pop();
+  }
+  flushEnd();
+  return moved;
+}
+
+void ShmLink::flushEnd() {
+  if (!finishing_ || endSent_ || !queue_.empty() || !socket_) {
+    return;
+  }
+  bool ring = false;
+  endSent_ = writer_.end(&ring);
+  if (ring) {
+    ringPeer();
+  }
+}
+
+void ShmLink::finish() {
+  finishing_ = true;
+  flushEnd();
+}
+
+void ShmLink::finishWith(const FrameHeader& last, const char* payload) {
+  if (!socket_) {
+    return;
+  }
+  muted_ = true;
+  completed_.clear();
+  reads_.clear();
+  queue_.dropUnbegun();
+  if (input_ == Input::kStopped) {
+    input_ = Input::kOpen;
+  }
+  reader_.setPlace(nullptr);
+  (void)send(last, payload, nullptr);
+  finish();
+}
+
+bool ShmLink::finished() const {
+  return !socket_ || (endSent_ && input_ == Input::kEnded);
+}
+
+void ShmLink::abandon() {
+  queue_.clear();
+  completed_.clear();
+  reads_.clear();
+  closeSocket();
+}
+
+void ShmLink::closeSocket() {
+  input_ = Input::kEnded;
+  if (socket_) {
+    if (!peerGone_) {
+      poller_.forget(socket_.get());
+    }
+    poller_.remove(place_);
+    socket_.reset();
+  }
+}
+
+// ---- Reading the peer's memory
+
+bool ShmLink::read(char* local, size_t bytes, const base::Region* /*region*/,
+                   base::RemoteMemory remote, void* token) {
+  if (!socket_ || readError_ != 0) {
+    return false;
+  }
+  const Read read{local, bytes, remote.address, token};
+  if (reads_.empty() && bytes <= readBudget_) {
+    return copyFrom(read);
+  }
+  reads_.push_back(read);
+  return false;
+}
+
+bool ShmLink::copyFrom(const Read& read) {
+  readBudget_ -= std::min(readBudget_, read.bytes);
+  auto& statistics = poller_.statistics();
+  statistics.systemCalls += 2;
+  statistics.bytesReceived += read.bytes;
+  readError_ = memory_.read(read.local, read.remote, read.bytes);
+  return readError_ == 0;
+}
+
+bool ShmLink::readQueued() {
+  if (reads_.empty()) {
+    return false;
+  }
+  size_t done = 0;
+  while (done < reads_.size() && readError_ == 0 && readBudget_ > 0) {
+    if (copyFrom(reads_[done])) {
+      completed_.push_back(reads_[done].token);
+    }
+    done++;
+  }
+  reads_.erase(reads_.begin(), reads_.begin() + static_cast<ptrdiff_t>(done));
+  return true;
+}
+
+}  // namespace transport::shm
+GLOO_NAMESPACE_END

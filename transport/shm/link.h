@@ -1,0 +1,123 @@
+// A link through a segment that two processes share. Frames go through rings;
+// where the kernel permits it, the peer's memory is read straight from there.
+//
+// Everything under the domain's lock; see transport/base/link.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gloo/config.h"
+#include "transport/base/destruction.h"
+#include "transport/base/link.h"
+#include "transport/base/socket.h"
+#include "transport/shm/poller.h"
+#include "transport/shm/process_memory.h"
+#include "transport/shm/queue.h"
+#include "transport/shm/record.h"
+#include "transport/shm/segment.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::shm {
+
+// What a link is made of.
+struct Connection {
+  std::shared_ptr<Segment> segment;
+  End end = End::kMaker;
+  base::UniqueFd socket;  // non-blocking
+  pid_t pid = 0;
+  ProcessMemory memory;
+};
+
+class ShmLink final : public base::Link {
+ public:
+  // Throws IoException.
+  ShmLink(ShmPoller& poller, Connection connection, const base::LinkCaps& caps,
+          base::LinkHandler& handler);
+  ~ShmLink() override;
+
+  const base::LinkCaps& caps() const override { return caps_; }
+  [[nodiscard]] bool send(const base::FrameHeader& header, const char* payload,
+                          void* token) override;
+  [[nodiscard]] bool read(char* local, size_t bytes, const base::Region* region,
+                          base::RemoteMemory remote, void* token) override;
+  void finish() override;
+  void finishWith(const base::FrameHeader& last, const char* payload) override;
+  bool flushed() const override { return queue_.empty(); }
+  bool finished() const override;
+  void abandon() override;
+  std::string str() const override;
+  std::string kind() const override { return "shm"; }
+
+  // ---- For the poller. poll() may call the handler, which may destroy this.
+  // ----
+
+  // True if anything moved.
+  bool poll();
+  // The socket has something to say: a ring, or the end.
+  void onSocket();
+  // Before sleep: rings are asked for. True when there is work already.
+  bool arm();
+  void disarm();
+
+ private:
+  struct Read {
+    char* local;
+    size_t bytes;
+    uint64_t remote;
+    void* token;
+  };
+  // Bytes that one round reads from the peer's memory: other links, and the
+  // deadlines, have their turn in between.
+  static constexpr size_t kReadBudget = size_t{1} << 20;
+  // kStopped: the handler has refused a payload.
+  enum class Input : uint8_t { kOpen, kStopped, kEnded };
+
+  bool put(const base::FrameHeader& header, const char* payload,
+           FrameProgress& progress);
+  bool flush();
+  void flushEnd();
+  void ringPeer();
+
+  bool receive();
+  bool onEvent(FrameReader::Event event);
+  bool readQueued();
+  bool copyFrom(const Read& read);
+  void report();
+  bool checkEnd();
+  void lose(const std::string& text, bool ended);
+  void closeSocket();
+  // Runs a call of the handler's; false when it was the last one.
+  template <typename Call>
+  bool notify(const Call& call);
+
+  ShmPoller& poller_;
+  base::Origin origin_;
+  base::UniqueFd socket_;
+  const std::shared_ptr<Segment> segment_;
+  const ProcessMemory memory_;
+  const base::LinkCaps caps_;
+  base::LinkHandler& handler_;
+  const std::string name_;
+  uint32_t place_ = 0;
+
+  FrameWriter writer_;
+  FrameQueue queue_;
+  std::vector<void*> completed_;  // tokens not yet reported
+  std::vector<Read> reads_;
+  size_t readBudget_ = 0;  // bytes that may still be read in this round
+  int readError_ = 0;
+  bool finishing_ = false;
+  bool endSent_ = false;
+  bool muted_ = false;  // the handler hears nothing any more
+
+  Input input_ = Input::kOpen;
+  FrameReader reader_;
+  bool peerGone_ = false;          // the socket has ended
+  base::Destruction destruction_;  // the handler may destroy this
+};
+
+}  // namespace transport::shm
+GLOO_NAMESPACE_END

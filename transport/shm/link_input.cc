@@ -1,0 +1,208 @@
+// The receiving half of ShmLink, and its end.
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "gloo/common/string.h"
+#include "transport/shm/link.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::shm {
+namespace {
+
+// Events of one link in one round: the others, and completions, have a turn.
+constexpr int kEventsPerRound = 64;
+
+}  // namespace
+
+template <typename Call>
+bool ShmLink::notify(const Call& call) {
+  base::Destruction::Watch watch(destruction_);
+  call();
+  return !watch.destroyed() && socket_ && input_ == Input::kOpen;
+}
+
+bool ShmLink::poll() {
+  bool moved = false;
+  // Nearly always there is nothing but a flag to look at.
+  if (!queue_.empty() || finishing_ || !reads_.empty() || !completed_.empty()) {
+    moved = flush();
+    moved |= readQueued();
+    base::Destruction::Watch watch(destruction_);
+    moved |= !completed_.empty();
+    report();
+    if (watch.destroyed() || !socket_) {
+      return true;
+    }
+  }
+  readBudget_ = kReadBudget;
+  if (input_ == Input::kOpen && reader_.ready()) {
+    return receive() || moved;
+  }
+  const bool calm = input_ == Input::kOpen && !peerGone_ && readError_ == 0 &&
+                    !writer_.broken();
+  return (!calm && checkEnd()) || moved;
+}
+
+void ShmLink::report() {
+  base::Destruction::Watch watch(destruction_);
+  for (size_t i = 0; i < completed_.size() && input_ != Input::kStopped; i++) {
+    handler_.onComplete(completed_[i]);
+    if (watch.destroyed()) {
+      return;
+    }
+  }
+  completed_.clear();
+}
+
+bool ShmLink::receive() {
+  for (int i = 0; i < kEventsPerRound; i++) {
+    const auto event = reader_.next();
+    if (event == FrameReader::Event::kNothing) {
+      break;
+    }
+    if (!onEvent(event)) {
+      return true;
+    }
+    // The peer fills the room of a large payload while we go on.
+    if (event == FrameReader::Event::kMoved && reader_.publish()) {
+      ringPeer();
+    }
+  }
+  if (reader_.publish()) {
+    ringPeer();
+  }
+  return true;
+}
+
+// False: this link is not to be read any further, and may be gone.
+bool ShmLink::onEvent(FrameReader::Event event) {
+  using Event = FrameReader::Event;
+  switch (event) {
+    case Event::kPayload: {
+      if (muted_) {
+        return true;
+      }
+      char* place = nullptr;
+      if (!notify([&] { place = handler_.onPayload(reader_.header()); })) {
+        return false;
+      }
+      if (muted_) {
+        return true;
+      }
+      if (place == nullptr) {
+        input_ = Input::kStopped;
+        return false;
+      }
+      reader_.setPlace(place);
+      return true;
+    }
+    case Event::kFrame: {
+      auto& statistics = poller_.statistics();
+      statistics.framesReceived++;
+      statistics.bytesReceived += reader_.header().payloadBytes;
+      return muted_ || notify([&] {
+               handler_.onFrame(reader_.header(), reader_.place());
+             });
+    }
+    case Event::kEnd:
+      input_ = Input::kEnded;
+      checkEnd();
+      return false;
+    case Event::kBroken:
+      lose(MakeString("it has written what is not our protocol into the shared"
+                      " memory: ",
+                      reader_.error()),
+           false);
+      return false;
+    default:
+      return true;
+  }
+}
+
+// What has ended the link, once all that was sent before is delivered. True
+// when it was lost now.
+bool ShmLink::checkEnd() {
+  if (!socket_) {
+    return false;
+  }
+  if (writer_.broken()) {
+    lose("it has written impossible counts into the shared memory", false);
+    return true;
+  }
+  if (readError_ != 0) {
+    lose("reading its memory: " + base::errnoText(readError_), false);
+    return true;
+  }
+  if (input_ == Input::kEnded && (!finishing_ || queue_.empty())) {
+    if (finishing_ && !endSent_ && !peerGone_) {
+      return false;  // our end goes first
+    }
+    lose("it was closed", true);
+    return true;
+  }
+  // Looked at again: the last records may have come just before the end.
+  if (peerGone_ && (input_ != Input::kOpen || !reader_.ready())) {
+    lose(reader_.inFrame() ? "it ended in the middle of a frame"
+                           : "it was closed",
+         !reader_.inFrame());
+    return true;
+  }
+  return false;
+}
+
+void ShmLink::lose(const std::string& text, bool ended) {
+  const bool silent = muted_ || input_ == Input::kStopped;
+  queue_.clear();
+  reads_.clear();
+  closeSocket();
+  if (silent) {
+    return;
+  }
+  base::Destruction::Watch watch(destruction_);
+  report();
+  if (watch.destroyed()) {
+    return;
+  }
+  internal::Cause cause;
+  cause.kind = internal::Cause::Kind::kPeerLost;
+  cause.text = MakeString("shared memory with ", name_, ": ", text);
+  muted_ = true;
+  handler_.onLost(std::move(cause), ended);
+}
+
+void ShmLink::onSocket() {
+  char bytes[64];
+  poller_.statistics().systemCalls++;
+  const ssize_t n = ::recv(socket_.get(), bytes, sizeof(bytes), MSG_DONTWAIT);
+  const bool busy =
+      n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+  if (n <= 0 && !busy && !peerGone_) {
+    peerGone_ = true;
+    poller_.forget(socket_.get());  // it would be readable for ever
+  }
+}
+
+bool ShmLink::arm() {
+  if (!socket_ || origin_.inherited()) {
+    return false;
+  }
+  bool again = !completed_.empty() || !reads_.empty() ||
+               (peerGone_ && input_ != Input::kStopped);
+  if (input_ == Input::kOpen) {
+    again |= reader_.arm();
+  }
+  if (!queue_.empty() || (finishing_ && !endSent_)) {
+    again |= writer_.armForRoom();
+  }
+  return again;
+}
+
+void ShmLink::disarm() {
+  reader_.disarm();
+  writer_.disarm();
+}
+
+}  // namespace transport::shm
+GLOO_NAMESPACE_END

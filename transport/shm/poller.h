@@ -1,0 +1,60 @@
+// Moves the frames of all shared-memory links of one device. While anybody
+// polls, nothing but memory is looked at; before sleep the links ask their
+// peers to be rung, through sockets that one epoll watches.
+//
+// Everything under the domain's lock.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "gloo/config.h"
+#include "gloo/internal/statistics.h"
+#include "transport/base/fork.h"
+#include "transport/base/progress.h"
+#include "transport/base/socket.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::shm {
+
+class ShmLink;
+
+class ShmPoller final : public base::Poller {
+ public:
+  // Throws IoException when the system has no descriptor left.
+  ShmPoller();
+  ~ShmPoller() override;
+
+  bool poll() override;
+  int wakeFd() const override { return epoll_.get(); }
+  bool arm() override;
+
+  // ---- For links. ----
+
+  // Polls the link from now on; returns its place. Throws IoException.
+  uint32_t add(ShmLink& link, int socket);
+  // Does not look at the socket any more.
+  void forget(int socket);
+  void remove(uint32_t place);
+
+  internal::Statistics& statistics() { return statistics_; }
+  const internal::Statistics& statistics() const { return statistics_; }
+
+ private:
+  void sweep();
+  void disarm();
+  bool due();
+
+  std::vector<ShmLink*> links_;  // null: a free place
+  uint32_t rounds_ = 0;
+  std::chrono::steady_clock::time_point nextSweep_{};
+  bool armed_ = false;
+  bool polledArmed_ = false;
+  base::Origin origin_;
+  base::UniqueFd epoll_;
+  internal::Statistics statistics_;
+};
+
+}  // namespace transport::shm
+GLOO_NAMESPACE_END

@@ -1,0 +1,40 @@
+// Reads the memory of another process: one copy instead of two, where the
+// kernel permits it (process_vm_readv(2)).
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gloo/config.h"
+#include "transport/base/socket.h"
+#include "transport/shm/segment.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::shm {
+
+// One thread.
+class ProcessMemory {
+ public:
+  ProcessMemory() = default;
+  // Of the process behind a socket. Permitted only if `secret` can be read at
+  // `address` there: that is the process that told us so, and it may be read.
+  ProcessMemory(pid_t pid, uint64_t address, const Secret& secret);
+
+  bool permitted() const { return static_cast<bool>(process_); }
+  // Why it is not.
+  const char* trouble() const { return trouble_; }
+
+  // Copies `bytes` from there to `local`: 0, or errno. When it returns 0, the
+  // bytes are that process's, and not those of a later one with its number.
+  int read(char* local, uint64_t remote, size_t bytes) const;
+
+ private:
+  pid_t pid_ = 0;
+  base::UniqueFd process_;
+  const char* trouble_ = "it was not tried";
+};
+
+}  // namespace transport::shm
+GLOO_NAMESPACE_END

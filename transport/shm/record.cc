@@ -1,0 +1,279 @@
+#include "transport/shm/record.h"
+
+#include <algorithm>
+#include <cstring>
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::shm {
+
+using base::FrameFlag;
+using base::FrameHeader;
+using base::FrameType;
+
+namespace {
+
+constexpr uint8_t kWhole = FrameFlag::kFirst | FrameFlag::kLast;
+constexpr size_t kSlotBytes = 8;
+constexpr size_t kCheckBytes = 8;
+constexpr size_t kFramePayloadAt = 8;  // in the body of a frame
+
+template <typename T>
+T load(const char* from) {
+  T value;
+  std::memcpy(&value, from, sizeof(value));
+  return value;
+}
+
+template <typename T>
+void store(char* to, T value) {
+  std::memcpy(to, &value, sizeof(value));
+}
+
+// Of memory that the other end may be writing: read once, whatever happens.
+uint8_t readOnce(const uint8_t& from) {
+  return *static_cast<const volatile uint8_t*>(&from);
+}
+
+size_t chunkOf(const Cell& cell) {
+  const auto* bytes = reinterpret_cast<const volatile uint8_t*>(cell.body);
+  uint32_t chunk = 0;
+  for (int i = 0; i < 4; i++) {
+    chunk |= uint32_t{bytes[i]} << (8 * i);
+  }
+  return chunk;
+}
+
+void setChunk(Cell& cell, size_t chunk) {
+  for (int i = 0; i < 4; i++) {
+    cell.body[i] = static_cast<char>(chunk >> (8 * i));
+  }
+}
+
+void copy(char* to, const char* from, size_t bytes) {
+  if (bytes > 0) {
+    std::memcpy(to, from, bytes);
+  }
+}
+
+}  // namespace
+
+void FrameMemory::note(const FrameHeader& header) {
+  seen = header.seen;
+  if (header.type == FrameType::kData || header.type == FrameType::kAnnounce) {
+    number = static_cast<uint32_t>(header.number);
+  }
+}
+
+// ---- Writing
+
+// An eager message that says nothing that the other end cannot reckon.
+bool FrameWriter::isSmall(const FrameHeader& h) const {
+  const size_t most = kInlineBytes - (h.check != 0 ? kCheckBytes : 0);
+  return h.payloadBytes <= most && h.type == FrameType::kData &&
+         h.flags == kWhole && h.bytes == h.payloadBytes &&
+         h.number == before_.number + uint32_t{1} &&
+         h.seen - before_.seen <= UINT8_MAX && h.credits % kCreditUnit == 0 &&
+         h.credits / kCreditUnit <= UINT8_MAX && h.index == 0 &&
+         h.offset == 0 && h.key == 0 && h.linkCredits == 0;
+}
+
+bool FrameWriter::small(const FrameHeader& h, const char* payload, bool* ring) {
+  char* unused;
+  Cell* cell = ring_.begin(0, &unused);
+  if (cell == nullptr) {
+    return false;
+  }
+  char* at = cell->body;
+  store(at, h.slot);
+  at += kSlotBytes;
+  if (h.check != 0) {
+    store(at, h.check);
+    at += kCheckBytes;
+  }
+  copy(at, payload, h.payloadBytes);
+  cell->kind = static_cast<uint8_t>(h.check != 0 ? RecordKind::kSmallChecked
+                                                 : RecordKind::kSmall);
+  cell->length = static_cast<uint8_t>(h.payloadBytes);
+  cell->seen = static_cast<uint8_t>(h.seen - before_.seen);
+  cell->credits = static_cast<uint8_t>(h.credits / kCreditUnit);
+  before_.note(h);
+  *ring |= ring_.commit();
+  return true;
+}
+
+FrameWriter::Step FrameWriter::step(const FrameHeader& h, const char* payload,
+                                    FrameProgress& progress, bool* ring) {
+  if (!progress.begun && isSmall(h)) {
+    return small(h, payload, ring) ? Step::kDone : Step::kNoRoom;
+  }
+  const size_t left = h.payloadBytes - progress.sent;
+  const bool inBody = !progress.begun && left <= kInlineBytes;
+  const size_t chunk = inBody ? 0 : std::min(left, ring_.maxChunk());
+  char* place;
+  Cell* cell = ring_.begin(chunk, &place);
+  if (cell == nullptr) {
+    return Step::kNoRoom;
+  }
+  setChunk(*cell, chunk);
+  cell->length = 0;
+  if (inBody) {
+    copy(cell->body + kFramePayloadAt, payload, left);
+    cell->length = static_cast<uint8_t>(left);
+  } else {
+    copy(place, payload + progress.sent, chunk);
+  }
+  if (progress.begun) {
+    cell->kind = static_cast<uint8_t>(RecordKind::kMore);
+  } else {
+    cell->kind = static_cast<uint8_t>(RecordKind::kFrame);
+    base::encode(h, cell->head);
+    before_.note(h);
+  }
+  progress.begun = true;
+  progress.sent += inBody ? left : chunk;
+  *ring |= ring_.commit();
+  return progress.sent == h.payloadBytes ? Step::kDone : Step::kMore;
+}
+
+bool FrameWriter::end(bool* ring) {
+  char* unused;
+  Cell* cell = ring_.begin(0, &unused);
+  if (cell == nullptr) {
+    return false;
+  }
+  cell->kind = static_cast<uint8_t>(RecordKind::kEnd);
+  cell->length = 0;
+  *ring |= ring_.commit();
+  return true;
+}
+
+// ---- Reading
+
+FrameReader::Event FrameReader::next() {
+  switch (state_) {
+    case State::kFirst:
+      return firstChunk();
+    case State::kRest:
+      return moreChunk();
+    default:
+      break;
+  }
+  const Cell* cell = ring_.peek();
+  return cell != nullptr ? begin(*cell) : Event::kNothing;
+}
+
+FrameReader::Event FrameReader::begin(const Cell& cell) {
+  const auto kind = static_cast<RecordKind>(readOnce(cell.kind));
+  const size_t length = readOnce(cell.length);
+  place_ = nullptr;
+  done_ = 0;
+  firstChunk_ = 0;
+  switch (kind) {
+    case RecordKind::kSmall:
+    case RecordKind::kSmallChecked:
+      return beginSmall(cell, length, kind == RecordKind::kSmallChecked);
+    case RecordKind::kFrame:
+      return beginFrame(cell, length);
+    case RecordKind::kEnd:
+      ring_.take(0);
+      return Event::kEnd;
+    default:
+      return fail("a record of no kind that begins a frame");
+  }
+}
+
+FrameReader::Event FrameReader::beginSmall(const Cell& cell, size_t length,
+                                           bool checked) {
+  const size_t before = kSlotBytes + (checked ? kCheckBytes : 0);
+  if (length > kInlineBytes - (checked ? kCheckBytes : 0)) {
+    return fail("a small message that is too long");
+  }
+  FrameHeader& h = header_;
+  h = FrameHeader{};
+  h.type = FrameType::kData;
+  h.flags = kWhole;
+  h.payloadBytes = static_cast<uint32_t>(length);
+  h.bytes = length;
+  h.seen = before_.seen + readOnce(cell.seen);
+  h.number = before_.number + uint32_t{1};
+  h.credits = readOnce(cell.credits) * static_cast<uint32_t>(kCreditUnit);
+  h.slot = load<uint64_t>(cell.body);
+  h.check = checked ? load<uint64_t>(cell.body + kSlotBytes) : 0;
+  copy(first_, cell.body + before, length);
+  firstLength_ = length;
+  ring_.take(0);
+  before_.note(h);
+  state_ = length > 0 ? State::kFirst : State::kBetween;
+  return length > 0 ? Event::kPayload : Event::kFrame;
+}
+
+FrameReader::Event FrameReader::beginFrame(const Cell& cell, size_t length) {
+  char head[FrameHeader::kBytes];
+  std::memcpy(head, cell.head, sizeof(head));
+  const size_t chunk = chunkOf(cell);
+  try {
+    header_ = base::decodeFrame({head, sizeof(head)});
+  } catch (const base::WireError&) {
+    return fail("a frame with an impossible header");
+  }
+  const size_t payload = header_.payloadBytes;
+  const bool inBody = chunk == 0;
+  if (payload > maxPayload_ || length > kInlineBytes ||
+      chunk > ring_.maxChunk() ||
+      (inBody ? length != payload : length != 0 || chunk > payload)) {
+    return fail("a frame with an impossible length");
+  }
+  before_.note(header_);
+  if (inBody) {
+    copy(first_, cell.body + kFramePayloadAt, length);
+    firstLength_ = length;
+    ring_.take(0);
+  }
+  firstChunk_ = chunk;
+  state_ = payload > 0 ? State::kFirst : State::kBetween;
+  return payload > 0 ? Event::kPayload : Event::kFrame;
+}
+
+FrameReader::Event FrameReader::firstChunk() {
+  state_ = State::kRest;
+  return firstChunk_ > 0 ? copyChunk(ring_.bytesOf(firstChunk_), firstChunk_)
+                         : copyChunk(first_, firstLength_);
+}
+
+FrameReader::Event FrameReader::moreChunk() {
+  const Cell* cell = ring_.peek();
+  if (cell == nullptr) {
+    return Event::kNothing;
+  }
+  const size_t chunk = chunkOf(*cell);
+  const auto kind = static_cast<RecordKind>(readOnce(cell->kind));
+  if (kind != RecordKind::kMore || chunk == 0 || chunk > ring_.maxChunk() ||
+      chunk > header_.payloadBytes - done_) {
+    return fail("something else in the middle of a frame");
+  }
+  firstChunk_ = chunk;
+  return copyChunk(ring_.bytesOf(chunk), chunk);
+}
+
+FrameReader::Event FrameReader::copyChunk(const char* from, size_t bytes) {
+  if (place_ != nullptr) {
+    copy(place_ + done_, from, bytes);
+  }
+  done_ += bytes;
+  if (firstChunk_ > 0) {
+    ring_.take(firstChunk_);
+  }
+  if (done_ < header_.payloadBytes) {
+    return Event::kMoved;
+  }
+  state_ = State::kBetween;
+  return Event::kFrame;
+}
+
+FrameReader::Event FrameReader::fail(const char* error) {
+  error_ = error;
+  return Event::kBroken;
+}
+
+}  // namespace transport::shm
+GLOO_NAMESPACE_END

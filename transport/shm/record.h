@@ -1,0 +1,133 @@
+// Frames as records of a ring: a small eager message is one cache line, any
+// other frame a header with the first chunk of its payload, and more chunks.
+//
+//  kind   body (56 bytes)                        head      chunk in the bytes
+//  small  slot u64, [check u64], payload          -         -
+//  frame  chunk u32, unused u32, payload          header    `chunk` bytes
+//  more   chunk u32                               -         `chunk` bytes
+//  end    -                                       -         -
+//
+// A small record says only what cannot be reckoned: its number follows the
+// number of the frame before, `seen` is a difference. A short payload of a
+// frame rides in the body (`length`), then its chunk is empty.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gloo/config.h"
+#include "transport/base/wire.h"
+#include "transport/shm/ring.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::shm {
+
+enum class RecordKind : uint8_t {
+  kSmall = 1,
+  kSmallChecked = 2,  // small, with a check
+  kFrame = 3,
+  kMore = 4,
+  kEnd = 5,  // nothing follows
+};
+
+constexpr size_t kCreditUnit = 64;
+// Payload in the flag's own cache line.
+constexpr size_t kInlineBytes = 48;
+
+// What both ends remember of the frame before.
+struct FrameMemory {
+  uint32_t seen = 0;
+  uint32_t number = 0;
+
+  void note(const base::FrameHeader& header);
+};
+
+// How much of a frame has been put into the ring.
+struct FrameProgress {
+  bool begun = false;
+  size_t sent = 0;  // bytes of payload
+};
+
+// Puts frames into a ring. One thread.
+class FrameWriter {
+ public:
+  explicit FrameWriter(const RingMemory& memory) : ring_(memory) {}
+
+  enum class Step { kNoRoom, kMore, kDone };
+  // The next record of this frame. *ring is set when the consumer is to be
+  // rung.
+  Step step(const base::FrameHeader& header, const char* payload,
+            FrameProgress& progress, bool* ring);
+  // The end; false: no room.
+  bool end(bool* ring);
+
+  bool broken() const { return ring_.broken(); }
+  bool armForRoom() { return ring_.armForRoom(); }
+  void disarm() { ring_.disarm(); }
+
+ private:
+  bool small(const base::FrameHeader& header, const char* payload, bool* ring);
+  bool isSmall(const base::FrameHeader& header) const;
+
+  RingProducer ring_;
+  FrameMemory before_;
+};
+
+// Takes frames out of a ring whose other end is not trusted. One thread.
+class FrameReader {
+ public:
+  // Frames have at most `maxPayload` bytes.
+  FrameReader(const RingMemory& memory, size_t maxPayload)
+      : ring_(memory), maxPayload_(maxPayload) {}
+
+  enum class Event {
+    kNothing,
+    kMoved,    // bytes of a payload have come, more will
+    kPayload,  // header() has come; setPlace() before the next call
+    kFrame,    // ... and now all of it
+    kEnd,
+    kBroken,  // error() says why; nothing more comes
+  };
+  Event next();
+
+  const base::FrameHeader& header() const { return header_; }
+  // Where the payload goes; null: nowhere.
+  void setPlace(char* place) { place_ = place; }
+  const char* place() const { return place_; }
+  bool inFrame() const { return state_ != State::kBetween; }
+  const char* error() const { return error_; }
+
+  bool publish() { return ring_.publish(); }
+  bool arm() { return ring_.arm(); }
+  void disarm() { ring_.disarm(); }
+  bool ready() const { return ring_.peek() != nullptr; }
+
+ private:
+  // kFirst: the place of the payload is known, its first bytes are in `first_`.
+  enum class State : uint8_t { kBetween, kFirst, kRest };
+
+  Event begin(const Cell& cell);
+  Event beginSmall(const Cell& cell, size_t length, bool checked);
+  Event beginFrame(const Cell& cell, size_t length);
+  Event firstChunk();
+  Event moreChunk();
+  Event copyChunk(const char* from, size_t bytes);
+  Event fail(const char* error);
+
+  RingConsumer ring_;
+  const size_t maxPayload_;
+  FrameMemory before_;
+  State state_ = State::kBetween;
+  base::FrameHeader header_;
+  char* place_ = nullptr;
+  size_t done_ = 0;  // bytes of payload
+  // Of the cell that has been looked at: a copy, since the other end may go on
+  // writing there.
+  char first_[kInlineBytes];
+  size_t firstLength_ = 0;
+  size_t firstChunk_ = 0;
+  const char* error_ = "";
+};
+
+}  // namespace transport::shm
+GLOO_NAMESPACE_END

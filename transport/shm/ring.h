@@ -1,0 +1,157 @@
+// One direction of a shared-memory link: a ring of cells, each with a sequence
+// number, and a ring of bytes for payloads that do not fit into a cell. One
+// producer and one consumer, in different processes; no locks.
+//
+// Memory order. A record is published by the store of its cell's sequence
+// number, after its contents and its bytes were written; the consumer loads the
+// number with acquire before it reads them. The numbers of a cell grow by the
+// number of cells, so one left from the last round is never taken for a new
+// one, and a cell never holds anything else at that place. Room is given back
+// by the stores of the two consumed counts, after the reads; the producer loads
+// them with acquire before it writes there again. So every byte is written and
+// read by one side at a time, and the two edges are all that orders them.
+//
+// Sleeping. To sleep, a side stores its flag (the consumer `asleep`, the
+// producer, when it lacks room, `waits`) and looks once more at what the other
+// side publishes; the other side publishes and then looks at the flag. All four
+// accesses are sequentially consistent, so that in their single order one of
+// the two looks comes after the other side's store: either the sleeper sees the
+// news, or it is rung. tests/model/ring.pml is a model of both.
+//
+// What the other side writes is not trusted: lengths are checked by whoever
+// reads them (record.h), positions are never read from shared memory, and a
+// consumed count that cannot be is an error.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "gloo/config.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::shm {
+
+constexpr size_t kLine = 64;
+
+// The first line holds the sequence number and all of a small message, or, of
+// any other record, the length and a short payload; the second one a header.
+struct alignas(2 * kLine) Cell {
+  static constexpr size_t kBodyBytes = 56;
+  static constexpr size_t kHeadBytes = 64;
+
+  std::atomic<uint32_t> sequence;
+  uint8_t kind;
+  uint8_t length;   // of the payload in `body`
+  uint8_t seen;     // small: more than in the frame before
+  uint8_t credits;  // small: in units of kCreditUnit
+  char body[kBodyBytes];
+  char head[kHeadBytes];
+};
+static_assert(sizeof(Cell) == 2 * kLine);
+static_assert(std::atomic<uint32_t>::is_always_lock_free);
+static_assert(std::atomic<uint64_t>::is_always_lock_free);
+
+struct RingControl {
+  // Written by the consumer.
+  alignas(kLine) std::atomic<uint64_t> consumedCells;
+  std::atomic<uint64_t> consumedBytes;
+  // Set by the consumer and by the producer, taken back by either.
+  alignas(kLine) std::atomic<uint32_t> asleep;
+  alignas(2 * kLine) std::atomic<uint32_t> waits;
+};
+
+// Where a ring lies. Value; the memory belongs to a Segment.
+struct RingMemory {
+  RingControl* control = nullptr;
+  Cell* cells = nullptr;
+  char* bytes = nullptr;
+  uint32_t cellCount = 0;  // powers of two
+  uint32_t byteCount = 0;
+
+  static constexpr uint32_t kMinCells = 16;
+  static constexpr uint32_t kMinBytes = 16 << 10;
+
+  // Of the memory that one ring takes.
+  static size_t size(uint32_t cellCount, uint32_t byteCount) {
+    return sizeof(RingControl) + cellCount * sizeof(Cell) + byteCount;
+  }
+};
+
+// One thread.
+class RingProducer {
+ public:
+  explicit RingProducer(const RingMemory& memory) : ring_(memory) {}
+
+  // The largest chunk: several must fit, so that both sides work at once.
+  size_t maxChunk() const { return ring_.byteCount / 4; }
+
+  // The next cell, and where `chunk` bytes (at most maxChunk()) of payload go;
+  // null: there is no room now. Nothing is published before commit().
+  Cell* begin(size_t chunk, char** place);
+  // Publishes it. True: the consumer sleeps and must be rung.
+  bool commit();
+
+  // Before sleeping for lack of room: from now on the consumer rings. True when
+  // there is news already.
+  bool armForRoom();
+  void disarm();
+
+  // The consumer has claimed what cannot be.
+  bool broken() const { return broken_; }
+
+ private:
+  bool refresh();
+  bool fits(size_t needed) const {
+    return produced_ - consumedCells_ < ring_.cellCount &&
+           producedBytes_ + needed - consumedBytes_ <= ring_.byteCount;
+  }
+
+  RingMemory ring_;
+  uint64_t produced_ = 0;  // cells
+  uint64_t producedBytes_ = 0;
+  uint64_t consumedCells_ = 0;  // as far as we have looked
+  uint64_t consumedBytes_ = 0;
+  uint64_t nextBytes_ = 0;  // producedBytes_ after commit()
+  bool broken_ = false;
+};
+
+// One thread.
+class RingConsumer {
+ public:
+  explicit RingConsumer(const RingMemory& memory) : ring_(memory) {}
+
+  size_t maxChunk() const { return ring_.byteCount / 4; }
+
+  // The next cell, which stays until take(); null: there is none.
+  const Cell* peek() const {
+    const Cell& cell = ring_.cells[consumed_ & (ring_.cellCount - 1)];
+    return cell.sequence.load(std::memory_order_acquire) ==
+                   static_cast<uint32_t>(consumed_ + 1)
+               ? &cell
+               : nullptr;
+  }
+  // Where the payload of that cell lies; `chunk` is at most maxChunk().
+  const char* bytesOf(size_t chunk) const;
+  // Done with that cell and its chunk.
+  void take(size_t chunk);
+
+  // Gives back the room of all that was taken. True: the producer sleeps for
+  // lack of it and must be rung.
+  bool publish();
+
+  // Before sleeping: from now on the producer rings. True when there is a
+  // record already.
+  bool arm();
+  void disarm();
+
+ private:
+  RingMemory ring_;
+  uint64_t consumed_ = 0;  // cells
+  uint64_t consumedBytes_ = 0;
+  uint64_t published_ = 0;
+  uint64_t publishedBytes_ = 0;
+};
+
+}  // namespace transport::shm
+GLOO_NAMESPACE_END

@@ -1,0 +1,28 @@
+// What a network costs: the parameters of the cost model and the simulator.
+#pragma once
+
+#include "gloo/config.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+
+// LogGP, in seconds. A. Alexandrov, M. Ionescu, K. Schauser, C. Scheiman,
+// "LogGP: Incorporating Long Messages into the LogP Model", SPAA 1995.
+struct LinkParameters {
+  double latency = 0;     // L: from the sender's last work to the receiver's
+  double overhead = 0;    // o: of CPU, on each side, per message
+  double gap = 0;         // g: between two messages of a rank, at least
+  double gapPerByte = 0;  // G: per byte of a message
+};
+
+// A network of hosts with `ranksPerHost` ranks each, rank by rank.
+struct NetworkParameters {
+  LinkParameters between;  // hosts; all, if each has one rank
+  LinkParameters inside;   // a host
+  int ranksPerHost = 1;
+  double reducePerByte = 0;
+  double copyPerByte = 0;
+};
+
+}  // namespace algorithms
+GLOO_NAMESPACE_END

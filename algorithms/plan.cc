@@ -71,14 +71,15 @@ Program Plan::makeProgram(int rank, int radix, const Selection& selection) {
     request_.counts.recvOffsets = recvOffsets_.data();
   }
   const Setting setting{rank, size_, request_.root, radix};
-  algorithm_ =
-      &selection.choose(request_.collective, setting,
-                        sharedBytes(request_.collective, size_, request_.counts,
-                                    request_.elementSize),
-                        request_.forced);
+  const Choice choice =
+      selection.choose(request_.collective, setting,
+                       sharedBytes(request_.collective, size_, request_.counts,
+                                   request_.elementSize),
+                       request_.forced, request_.maxSegmentBytes);
+  algorithm_ = choice.algorithm;
   ExpandOptions options;
   options.elementSize = request_.elementSize;
-  options.segmentBytes = selection.segmentBytes(request_.maxSegmentBytes);
+  options.segmentBytes = choice.segmentBytes;
   options.window = request_.window;
   options.stageBytes = request_.stageBytes;
   options.inPlace = request_.inPlace;

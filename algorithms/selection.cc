@@ -4,6 +4,7 @@
 #include <sstream>
 #include <string>
 
+#include "algorithms/cost.h"
 #include "gloo/common/error.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -11,8 +12,9 @@ namespace algorithms {
 namespace {
 
 // Measured: TCP over loopback, and a typical Ethernet of 25 Gb/s.
-constexpr LinkCost kOneHost{6e-6, 4e-10, 1e-10};
-constexpr LinkCost kSeveralHosts{20e-6, 4e-10, 1e-10};
+constexpr LinkParameters kOneHost{2e-6, 2e-6, 3e-6, 4e-10};
+constexpr LinkParameters kSeveralHosts{16e-6, 2e-6, 3e-6, 4e-10};
+constexpr double kReducePerByte = 1e-10;
 
 // Three segments of TCP over loopback, less the head of a frame.
 constexpr size_t kSegmentBytes = 196352;
@@ -61,14 +63,21 @@ Collective collectiveNamed(const std::string& name) {
 
 }  // namespace
 
-Selection::Selection(const internal::Profile& profile, int)
-    : link_(onOneHost(profile.hostOfRank) ? kOneHost : kSeveralHosts),
-      segmentBytes_(profile.segmentBytes != 0
-                        ? static_cast<size_t>(profile.segmentBytes)
-                        : kSegmentBytes) {
+Selection::Selection(const internal::Profile& profile, int size)
+    : size_(size),
+      segmentBytes_(static_cast<size_t>(profile.segmentBytes)),
+      longestSegment_(kSegmentBytes) {
+  network_.between = kSeveralHosts;
+  network_.inside = kOneHost;
+  network_.ranksPerHost = onOneHost(profile.hostOfRank) ? size : 1;
+  network_.reducePerByte = kReducePerByte;
   parseForced(profile.forced);
   parseTuning(profile.tuning);
 }
+
+Selection::Selection(const NetworkParameters& network, int size,
+                     size_t segmentBytes)
+    : network_(network), size_(size), segmentBytes_(segmentBytes) {}
 
 // "collective=algorithm,..."
 void Selection::parseForced(const std::string& text) {
@@ -110,27 +119,38 @@ void Selection::parseTuning(const std::string& text) {
           MakeString("GLOO_TUNING_FILE: cannot read line '", line,
                      "'; expected alpha, beta or gamma and a number >= 0"));
     }
-    (name == "alpha"  ? link_.alpha
-     : name == "beta" ? link_.beta
-                      : link_.gamma) = value;
+    if (name == "gamma") {
+      network_.reducePerByte = value;
+    }
+    for (LinkParameters* link : {&network_.between, &network_.inside}) {
+      if (name == "alpha") {
+        *link = {value, 0, 0, link->gapPerByte};
+      } else if (name == "beta") {
+        link->gapPerByte = value;
+      }
+    }
   }
 }
 
-double Selection::cost(const AlgorithmInfo& algorithm, const Setting& setting,
-                       size_t bytes) const {
+Choice Selection::estimate(const AlgorithmInfo& algorithm,
+                           const Setting& setting, size_t bytes,
+                           size_t maxSegmentBytes) const {
   const Work work = algorithm.work(setting);
-  const double n = static_cast<double>(bytes);
-  // Messages of one round overlap, all but the work of starting them.
-  const double extra = std::max(0.0, work.messages - work.rounds);
-  const double fill =
-      work.fill * std::min(n, static_cast<double>(segmentBytes_));
-  return (work.rounds + extra / 2) * link_.alpha +
-         (work.moved * n + fill) * link_.beta + work.reduced * n * link_.gamma;
+  const LinkParameters& link =
+      size_ > network_.ranksPerHost ? network_.between : network_.inside;
+  const size_t limit = std::max<size_t>(1, maxSegmentBytes);
+  const size_t segment =
+      segmentBytes_ != 0
+          ? std::min(segmentBytes_, limit)
+          : bestSegment(work, bytes, std::min(limit, longestSegment_), link,
+                        network_.reducePerByte);
+  return {&algorithm, segment,
+          costOf(work, bytes, segment, link, network_.reducePerByte)};
 }
 
-const AlgorithmInfo& Selection::choose(Collective collective,
-                                       const Setting& setting, size_t bytes,
-                                       const char* forced) const {
+Choice Selection::choose(Collective collective, const Setting& setting,
+                         size_t bytes, const char* forced,
+                         size_t maxSegmentBytes) const {
   const auto it = forced_.find(collective);
   const AlgorithmInfo* wish = it != forced_.end() ? it->second
                               : forced != nullptr
@@ -142,29 +162,23 @@ const AlgorithmInfo& Selection::choose(Collective collective,
           MakeString(nameOf(collective), " by ", wish->name,
                      " does not work for ", setting.size, " ranks"));
     }
-    return *wish;
+    return estimate(*wish, setting, bytes, maxSegmentBytes);
   }
-  const AlgorithmInfo* best = nullptr;
-  double bestCost = 0;
+  Choice best;
   for (const AlgorithmInfo& info : algorithmsOf(collective)) {
     if (!info.offers(setting)) {
       continue;
     }
-    const double seconds = cost(info, setting, bytes);
-    if (best == nullptr || seconds < bestCost) {
-      best = &info;
-      bestCost = seconds;
+    const Choice choice = estimate(info, setting, bytes, maxSegmentBytes);
+    if (best.algorithm == nullptr || choice.seconds < best.seconds) {
+      best = choice;
     }
   }
-  if (best == nullptr) {
+  if (best.algorithm == nullptr) {
     throw InvalidOperationException(MakeString(
         nameOf(collective), ": no algorithm for ", setting.size, " ranks"));
   }
-  return *best;
-}
-
-size_t Selection::segmentBytes(size_t maxSegmentBytes) const {
-  return std::max<size_t>(1, std::min(segmentBytes_, maxSegmentBytes));
+  return best;
 }
 
 }  // namespace algorithms

@@ -1,25 +1,26 @@
-// Which algorithm a call runs: the cheapest by a cost model, or what the
-// profile or the caller asks for. A function of values that are equal on all
-// ranks.
+// Which algorithm a call runs and in what segments: the cheapest by a cost
+// model, or what the profile or the caller asks for. A function of values that
+// are equal on all ranks.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
+#include <string>
 
 #include "algorithms/catalogue.h"
+#include "algorithms/network.h"
 #include "gloo/internal/profile.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
 
-// Hockney's model with a reduction term: seconds per message, per byte on the
-// way, per byte reduced. R. Hockney, "The communication challenge for MPP",
-// Parallel Computing 20(3), 1994.
-struct LinkCost {
-  double alpha = 0;
-  double beta = 0;
-  double gamma = 0;
+// An algorithm, how long its segments are at most, and what the model expects.
+struct Choice {
+  const AlgorithmInfo* algorithm = nullptr;
+  size_t segmentBytes = 0;
+  double seconds = 0;
 };
 
 // Immutable; thread-safe.
@@ -29,26 +30,32 @@ class Selection {
   // or the tuning file of the profile make no sense.
   Selection(const internal::Profile& profile, int size);
 
-  // The algorithm for `bytes` in total (the vector, or all ranks' blocks
-  // together). `forced`: the caller's wish by name; null: none. The
-  // environment's wish goes before it. Throws InvalidOperationException if the
-  // wanted algorithm does not exist or does not work for this size.
-  const AlgorithmInfo& choose(Collective collective, const Setting& setting,
-                              size_t bytes, const char* forced) const;
+  // By the model alone, for this network. `segmentBytes`: of all algorithms;
+  // 0: the model chooses.
+  Selection(const NetworkParameters& network, int size,
+            size_t segmentBytes = 0);
 
-  // Estimated seconds.
-  double cost(const AlgorithmInfo& algorithm, const Setting& setting,
-              size_t bytes) const;
+  // What runs a call of `bytes` in total (the vector, or all ranks' blocks
+  // together) whose caller allows segments of at most `maxSegmentBytes`.
+  // `forced`: the caller's wish by name; null: none. The environment's wish
+  // goes before it. Throws InvalidOperationException if the wanted algorithm
+  // does not exist or does not work for this size.
+  Choice choose(Collective collective, const Setting& setting, size_t bytes,
+                const char* forced, size_t maxSegmentBytes) const;
 
-  // Segment length of a call whose caller allows at most `maxSegmentBytes`.
-  size_t segmentBytes(size_t maxSegmentBytes) const;
+  // The same for one algorithm that offers the setting.
+  Choice estimate(const AlgorithmInfo& algorithm, const Setting& setting,
+                  size_t bytes, size_t maxSegmentBytes) const;
 
  private:
   void parseForced(const std::string& text);
   void parseTuning(const std::string& text);
 
-  LinkCost link_;
-  size_t segmentBytes_;
+  NetworkParameters network_;
+  const int size_;
+  size_t segmentBytes_ = 0;
+  // That the model may choose.
+  size_t longestSegment_ = std::numeric_limits<size_t>::max();
   std::map<Collective, const AlgorithmInfo*> forced_;
 };
 

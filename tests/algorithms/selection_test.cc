@@ -12,13 +12,17 @@ namespace {
 
 using internal::Profile;
 
+constexpr size_t kLimit = 1 << 20;
+
 std::string chosen(const Profile& profile, int size, size_t bytes,
                    const char* forced = nullptr,
                    Collective collective = Collective::kAllreduce) {
   const Selection selection(profile, size);
   Setting setting;
   setting.size = size;
-  return std::string(selection.choose(collective, setting, bytes, forced).name);
+  return std::string(
+      selection.choose(collective, setting, bytes, forced, kLimit)
+          .algorithm->name);
 }
 
 TEST(Selection, FewRoundsForSmallAndFewBytesForLargeVectors) {
@@ -29,15 +33,17 @@ TEST(Selection, FewRoundsForSmallAndFewBytesForLargeVectors) {
 }
 
 TEST(Selection, IsTheSameForAllRanks) {
-  const Selection selection({}, 7);
+  const Selection selection(Profile{}, 7);
   for (const size_t bytes : {4, 1000, 100000, 10000000}) {
     Setting setting;
     setting.size = 7;
-    const AlgorithmInfo* first =
-        &selection.choose(Collective::kAllreduce, setting, bytes, nullptr);
+    const Choice first = selection.choose(Collective::kAllreduce, setting,
+                                          bytes, nullptr, kLimit);
     for (setting.rank = 1; setting.rank < 7; setting.rank++) {
-      EXPECT_EQ(first, &selection.choose(Collective::kAllreduce, setting, bytes,
-                                         nullptr));
+      const Choice other = selection.choose(Collective::kAllreduce, setting,
+                                            bytes, nullptr, kLimit);
+      EXPECT_EQ(first.algorithm, other.algorithm);
+      EXPECT_EQ(first.segmentBytes, other.segmentBytes);
     }
   }
 }
@@ -87,11 +93,44 @@ TEST(Selection, SegmentsAreAtMostWhatTheCallerAllows) {
   Profile profile;
   profile.segmentBytes = 5000;
   const Selection selection(profile, 2);
-  EXPECT_EQ(5000u, selection.segmentBytes(1 << 20));
-  EXPECT_EQ(100u, selection.segmentBytes(100));
+  const auto segment = [&](size_t limit) {
+    return selection
+        .choose(Collective::kAllreduce, {0, 2}, 1 << 20, nullptr, limit)
+        .segmentBytes;
+  };
+  EXPECT_EQ(5000u, segment(1 << 20));
+  EXPECT_EQ(100u, segment(100));
 }
 
-// The model's work is what the schedules really do.
+NetworkParameters datacentre() {
+  NetworkParameters network;
+  network.between = {4e-6, 0.5e-6, 0.5e-6, 4e-11};
+  network.reducePerByte = 2e-11;
+  return network;
+}
+
+// Every chain of ranks makes shorter segments worthwhile, longer vectors do
+// less so.
+TEST(Selection, TheModelSegmentsAPipelineByItsLengthAndTheVectors) {
+  const Selection selection(datacentre(), 1024);
+  const AlgorithmInfo& chain = *findAlgorithm(Collective::kBroadcast, "chain");
+  const auto segment = [&](int size, size_t bytes) {
+    return selection.estimate(chain, {0, size}, bytes, size_t{1} << 30)
+        .segmentBytes;
+  };
+  EXPECT_GT(segment(4, 64 << 20), segment(64, 64 << 20));
+  EXPECT_LT(segment(64, 1 << 20), segment(64, 64 << 20));
+  EXPECT_LT(segment(64, 64 << 20), size_t{8} << 20);
+}
+
+TEST(Selection, AFixedSegmentLengthIsThatOfAllAlgorithms) {
+  const Selection selection(datacentre(), 8, 12345);
+  for (const AlgorithmInfo& info : algorithmsOf(Collective::kAllreduce)) {
+    EXPECT_EQ(12345u,
+              selection.estimate(info, {0, 8}, 1 << 20, 1 << 20).segmentBytes);
+  }
+}
+
 }  // namespace
 }  // namespace algorithms
 GLOO_NAMESPACE_END

@@ -1,0 +1,53 @@
+#include "algorithms/cost.h"
+
+#include <algorithm>
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+namespace {
+
+// Shorter ones are all head.
+constexpr size_t kLeastSegment = 4096;
+
+}  // namespace
+
+double costOf(const Work& work, size_t bytes, size_t segmentBytes,
+              const LinkParameters& link, double reducePerByte) {
+  const double n = static_cast<double>(bytes);
+  const double segment =
+      std::min(n, static_cast<double>(std::max<size_t>(1, segmentBytes)));
+  const double moved = work.moved * n;
+  const double segments = segment > 0 ? moved / segment : 0;
+  const double messages = std::max({work.rounds, work.messages, segments});
+  // Messages of one round overlap, all but the work of starting them.
+  const double starts =
+      (messages - work.rounds) * std::max(link.gap, link.overhead);
+  // What is reduced arrives first. Of the two, segment by segment, the quicker
+  // one is hidden but for a segment of each round.
+  const double arriving = work.reduced * n * link.gapPerByte;
+  const double reducing = work.reduced * n * reducePerByte;
+  const double pieces =
+      work.rounds > 0 ? std::max(1.0, segments / work.rounds) : 1;
+  const double exposed = std::max(0.0, reducing - arriving) +
+                         std::min(arriving, reducing) / pieces;
+  return work.rounds * (link.latency + 2 * link.overhead) + starts +
+         (moved + work.fill * segment) * link.gapPerByte + exposed;
+}
+
+size_t bestSegment(const Work& work, size_t bytes, size_t maxSegmentBytes,
+                   const LinkParameters& link, double reducePerByte) {
+  constexpr double kWorthIt = 0.99;
+  size_t best = std::max<size_t>(1, maxSegmentBytes);
+  double least = costOf(work, bytes, best, link, reducePerByte);
+  for (size_t segment = best / 2; segment >= kLeastSegment; segment /= 2) {
+    const double seconds = costOf(work, bytes, segment, link, reducePerByte);
+    if (seconds < kWorthIt * least) {
+      best = segment;
+      least = seconds;
+    }
+  }
+  return best;
+}
+
+}  // namespace algorithms
+GLOO_NAMESPACE_END

@@ -1,0 +1,23 @@
+// The cost model: what an algorithm's published work takes on a link.
+#pragma once
+
+#include <cstddef>
+
+#include "algorithms/catalogue.h"
+#include "algorithms/network.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+
+// Seconds of `work` on `bytes` in total, in segments of at most
+// `segmentBytes`: LogGP, and what is reduced while nothing is on the way.
+double costOf(const Work& work, size_t bytes, size_t segmentBytes,
+              const LinkParameters& link, double reducePerByte);
+
+// The length of segments for which that is least, at most `maxSegmentBytes`.
+// Of lengths that cost the same to within a hundredth, the longest.
+size_t bestSegment(const Work& work, size_t bytes, size_t maxSegmentBytes,
+                   const LinkParameters& link, double reducePerByte);
+
+}  // namespace algorithms
+GLOO_NAMESPACE_END

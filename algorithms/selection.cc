@@ -124,7 +124,8 @@ void Selection::parseTuning(const std::string& text) {
     }
     for (LinkParameters* link : {&network_.between, &network_.inside}) {
       if (name == "alpha") {
-        *link = {value, 0, 0, link->gapPerByte};
+        // Half of it is the work of both ends.
+        *link = {value / 2, value / 4, value / 2, link->gapPerByte};
       } else if (name == "beta") {
         link->gapPerByte = value;
       }

@@ -80,7 +80,7 @@ TEST(Selection, WrongWishesAreNamed) {
 TEST(Selection, ATuningFileChangesTheModel) {
   Profile profile;
   profile.tuning = "# a slow network\nalpha 1\n\nbeta 1e-9\r\ngamma 0\n";
-  EXPECT_EQ("recursive_doubling", chosen(profile, 8, 64 << 20));
+  EXPECT_EQ("recursive_doubling", chosen(profile, 8, 128 << 10));
   for (const char* wrong :
        {"alpha", "alpha x", "delta 1", "alpha 1 2", "alpha -1", "alpha nan"}) {
     profile.tuning = wrong;

@@ -139,7 +139,7 @@ std::string_view nameOfAlgorithm(uint8_t id) {
       return info.name;
     }
   }
-  return "unknown";
+  return id == kDirectId ? "direct" : "unknown";
 }
 
 Layouts layoutsOf(const AlgorithmInfo& algorithm, const Setting& s,

@@ -76,6 +76,10 @@ std::span<const AlgorithmInfo> algorithmsOf(Collective collective);
 const AlgorithmInfo* findAlgorithm(Collective collective,
                                    std::string_view name);
 
+// In check words: by memory that all ranks have mapped, without a schedule
+// (direct.h).
+constexpr uint8_t kDirectId = 63;
+
 // For check words: never throws.
 std::string_view nameOfAlgorithm(uint8_t id);
 

@@ -36,6 +36,32 @@ class Hash {
   uint64_t value_ = 0xcbf29ce484222325;
 };
 
+// Of what all ranks know. (A root beyond its 8 bits is mixed in.)
+uint32_t hashOfCounts(const Request& request, int size) {
+  // Where each rank has counts of its own, there is nothing to agree on.
+  const bool agree = request.collective != Collective::kGatherv &&
+                     request.collective != Collective::kAlltoallv;
+  const size_t* const offsets =
+      request.collective == Collective::kAllgatherv ? request.counts.recvOffsets
+      : request.collective == Collective::kReduceScatterv
+          ? request.counts.sendOffsets
+          : nullptr;
+  const uint64_t count = agree ? request.counts.count : 0;
+  const auto beyond = static_cast<uint64_t>(request.root) >> 8;
+  if (offsets == nullptr && beyond == 0 &&
+      count < internal::CheckFields::kExactCounts) {
+    return internal::CheckFields::exactCount(count);
+  }
+  Hash hash;
+  hash.add(count);
+  hash.add(beyond);
+  if (offsets != nullptr) {
+    std::for_each(offsets, offsets + size + 1,
+                  [&](size_t offset) { hash.add(offset); });
+  }
+  return internal::CheckFields::hashedCount(hash.value());
+}
+
 }  // namespace
 
 Plan::Plan(const Request& request, int rank, int size, int radix,
@@ -45,7 +71,7 @@ Plan::Plan(const Request& request, int rank, int size, int radix,
       sendOffsets_(copyOf(request.counts.sendOffsets, size)),
       recvOffsets_(copyOf(request.counts.recvOffsets, size)),
       program_(makeProgram(rank, radix, selection)),
-      check_(makeCheck()),
+      check_(checkOf(request_, size, algorithm_->id)),
       executor_(program_) {}
 
 bool Plan::serves(const Request& r) const {
@@ -91,46 +117,20 @@ Program Plan::makeProgram(int rank, int radix, const Selection& selection) {
   return expand(algorithm_->schedule(setting), layouts, options);
 }
 
-uint64_t Plan::makeCheck() const {
+uint64_t checkOf(const Request& request, int size, uint8_t algorithm) {
   internal::CheckFields fields;
-  fields.operation = static_cast<uint8_t>(request_.collective);
-  fields.type = static_cast<uint8_t>(request_.type);
+  fields.operation = static_cast<uint8_t>(request.collective);
+  fields.type = static_cast<uint8_t>(request.type);
   // Functions that the library does not know may all be the same.
-  fields.reduction = request_.reduction == internal::Reduction::kCustom
+  fields.reduction = request.reduction == internal::Reduction::kCustom
                          ? 0
-                         : static_cast<uint8_t>(request_.reduction);
+                         : static_cast<uint8_t>(request.reduction);
   fields.log2Size = static_cast<uint8_t>(
-      std::min<int>(15, std::bit_width(request_.elementSize - 1)));
-  fields.algorithm = algorithm_->id;
-  fields.rootHash = static_cast<uint8_t>(request_.root);
-  fields.countHash = hashOfCounts();
+      std::min<int>(15, std::bit_width(request.elementSize - 1)));
+  fields.algorithm = algorithm;
+  fields.rootHash = static_cast<uint8_t>(request.root);
+  fields.countHash = hashOfCounts(request, size);
   return fields.pack();
-}
-
-// Of what all ranks know. (A root beyond its 8 bits is mixed in.)
-uint32_t Plan::hashOfCounts() const {
-  // Where each rank has counts of its own, there is nothing to agree on.
-  const bool agree = request_.collective != Collective::kGatherv &&
-                     request_.collective != Collective::kAlltoallv;
-  const bool several = request_.collective == Collective::kAllgatherv ||
-                       request_.collective == Collective::kReduceScatterv;
-  const uint64_t count = agree ? request_.counts.count : 0;
-  const auto beyond = static_cast<uint64_t>(request_.root) >> 8;
-  if (!several && beyond == 0 && count < internal::CheckFields::kExactCounts) {
-    return internal::CheckFields::exactCount(count);
-  }
-  Hash hash;
-  hash.add(count);
-  hash.add(beyond);
-  if (request_.collective == Collective::kAllgatherv) {
-    std::for_each(recvOffsets_.begin(), recvOffsets_.end(),
-                  [&](size_t offset) { hash.add(offset); });
-  }
-  if (request_.collective == Collective::kReduceScatterv) {
-    std::for_each(sendOffsets_.begin(), sendOffsets_.end(),
-                  [&](size_t offset) { hash.add(offset); });
-  }
-  return internal::CheckFields::hashedCount(hash.value());
 }
 
 }  // namespace algorithms

@@ -36,6 +36,9 @@ struct Request {
   const char* forced = nullptr;  // algorithm; null: by cost
 };
 
+// The word by which ranks see that they agree about it; see Channel::begin.
+uint64_t checkOf(const Request& request, int size, uint8_t algorithm);
+
 // One thread at a time.
 class Plan {
  public:
@@ -64,8 +67,6 @@ class Plan {
 
  private:
   Program makeProgram(int rank, int radix, const Selection& selection);
-  uint64_t makeCheck() const;
-  uint32_t hashOfCounts() const;
 
   const int size_;
   Request request_;

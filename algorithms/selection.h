@@ -43,6 +43,11 @@ class Selection {
   Choice choose(Collective collective, const Setting& setting, size_t bytes,
                 const char* forced, size_t maxSegmentBytes) const;
 
+  // Whether the environment or the caller asks for an algorithm.
+  bool isForced(Collective collective, const char* forced) const {
+    return forced != nullptr || forced_.count(collective) != 0;
+  }
+
   // The same for one algorithm that offers the setting.
   Choice estimate(const AlgorithmInfo& algorithm, const Setting& setting,
                   size_t bytes, size_t maxSegmentBytes) const;

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "algorithms/direct.h"
 #include "gloo/common/error.h"
 #include "gloo/context.h"
 #include "gloo/internal/check.h"
+#include "gloo/internal/direct.h"
 #include "gloo/types.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -32,6 +34,29 @@ namespace {
 // Callers have a handful of shapes each; more are found again quickly enough.
 constexpr size_t kMaxPlans = 128;
 
+[[noreturn]] void throwTagInUse(const Request& request, uint32_t tag) {
+  throw InvalidOperationException(MakeString(
+      nameOf(request.collective), " tag ", tag,
+      ": another call with this tag is under way on the same context; "
+      "concurrent calls need distinct tags"));
+}
+
+class LaneUse {
+ public:
+  LaneUse(internal::Lane& lane, const Request& request, uint32_t tag)
+      : lane_(lane) {
+    if (!lane.enter()) {
+      throwTagInUse(request, tag);
+    }
+  }
+  ~LaneUse() { lane_.leave(); }
+  LaneUse(const LaneUse&) = delete;
+  LaneUse& operator=(const LaneUse&) = delete;
+
+ private:
+  internal::Lane& lane_;
+};
+
 }  // namespace
 
 Lease::~Lease() {
@@ -43,6 +68,7 @@ Lease::~Lease() {
 State::State(internal::Channel& channel,
              std::shared_ptr<const internal::Profile> profile, int radix)
     : channel_(channel),
+      direct_(channel.direct()),
       selection_(*profile, channel.size()),
       radix_(radix),
       scratch_(channel) {}
@@ -58,10 +84,7 @@ Lease State::checkOut(const Request& request, uint64_t slot) {
   if (running_ > 0) {
     for (const auto& plan : plans_) {
       if (plan->inUse && internal::tagOf(plan->slot) == internal::tagOf(slot)) {
-        throw InvalidOperationException(MakeString(
-            nameOf(request.collective), " tag ", (slot >> 24) & 0xffffffff,
-            ": another call with this tag is under way on the same context; "
-            "concurrent calls need distinct tags"));
+        throwTagInUse(request, (slot >> 24) & 0xffffffff);
       }
     }
   }
@@ -116,6 +139,9 @@ void State::evictOne() {
 
 void State::run(const Lease& lease, const Request& request,
                 const Arguments& arguments) {
+  if (runDirect(request, arguments)) {
+    return;
+  }
   Plan& plan = lease.plan();
   char* const stage = lease.scratch();
   Run run;
@@ -145,7 +171,30 @@ void State::run(const Lease& lease, const Request& request,
   plan.executor().run(run);
 }
 
+// False: it is not for here.
+bool State::runDirect(const Request& request, const Arguments& arguments) {
+  if (direct_ == nullptr ||
+      selection_.isForced(request.collective, request.forced)) {
+    return false;
+  }
+  const uint64_t slot = Slot::build(arguments.prefix, arguments.tag);
+  internal::Lane* const lane = direct_->lane(internal::tagOf(slot));
+  if (lane == nullptr || !offersDirect(request, *lane)) {
+    return false;
+  }
+  const LaneUse use(*lane, request, arguments.tag);
+  const uint64_t check =
+      channel_.begin(slot, checkOf(request, channel_.size(), kDirectId));
+  DirectRun(channel_, *lane, request, arguments, check,
+            {nameOf(request.collective), arguments.tag, arguments.timeout})
+      .run();
+  return true;
+}
+
 void State::run(const Request& request, const Arguments& arguments) {
+  if (runDirect(request, arguments)) {
+    return;
+  }
   const Lease lease =
       checkOut(request, Slot::build(arguments.prefix, arguments.tag));
   run(lease, request, arguments);

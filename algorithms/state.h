@@ -70,7 +70,7 @@ class State final : public internal::CollectiveState {
   // Throws InvalidOperationException if another call uses the slot's tag.
   Lease checkOut(const Request& request, uint64_t slot);
 
-  // Runs the plan of a lease.
+  // Runs the plan of a lease, or directly, where that is offered.
   void run(const Lease& lease, const Request& request,
            const Arguments& arguments);
 
@@ -82,11 +82,13 @@ class State final : public internal::CollectiveState {
 
  private:
   friend class Lease;
+  bool runDirect(const Request& request, const Arguments& arguments);
   void checkIn(Plan& plan, Scratch scratch);
   Plan& planFor(const Request& request) GLOO_REQUIRES(mutex_);
   void evictOne() GLOO_REQUIRES(mutex_);
 
   internal::Channel& channel_;
+  internal::Direct* const direct_;  // null: there is none
   const Selection selection_;
   const int radix_;
 

@@ -53,6 +53,7 @@ void Connecting::run() {
   agreed_->hostOfRank = hostOfRank();
   mesh_.complete(peers_[0].nonce, agreed_);
   endOfRun();
+  mesh_.share(deadline_);
 }
 
 void Connecting::announce() {

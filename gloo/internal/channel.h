@@ -21,6 +21,8 @@ class Context;
 
 namespace internal {
 
+class Direct;
+
 // One send or receive. The caller owns it and keeps it in place (it is linked
 // into the transport's lists) until it is not pending any more. Reusable.
 struct Operation {
@@ -132,6 +134,10 @@ class GLOO_API Channel {
 
   // Fails the context with this cause and tells all peers. First cause wins.
   virtual void fail(CausePtr cause) = 0;
+
+  // Scratch that all ranks have mapped; null: there is none. The same answer on
+  // all ranks, and for as long as the channel lives.
+  virtual Direct* direct() { return nullptr; }
 
   // Null while the context is healthy.
   virtual CausePtr failure() const = 0;

@@ -94,6 +94,11 @@ class GLOO_API Mesh {
   // profile.
   virtual void complete(uint64_t worldNonce,
                         std::shared_ptr<const Profile> profile) = 0;
+
+  // After complete(), on all ranks: agrees on what all of them share (see
+  // gloo/internal/direct.h). Blocks until `deadline`; throws the cause, also
+  // when a rank does not answer.
+  virtual void share(Deadline deadline) { (void)deadline; }
 };
 
 // Connects all pairs of `context` through `store`: publishes one address,

@@ -30,6 +30,10 @@ class AutoFactory final : public base::LinkFactory {
   std::unique_ptr<base::PendingLink> prepare(int peers) override;
   std::unique_ptr<base::PendingLink> answer(int peers,
                                             const base::Hello& theirs) override;
+  bool mayShare() const override { return true; }
+  base::MemorySharer* sharer() override {
+    return shm_ != nullptr ? shm_->sharer() : nullptr;
+  }
   void addStatistics(internal::Statistics& total) const override;
 
  private:

@@ -144,6 +144,9 @@ void Context::close() {
     cause_ = std::move(cause);
     failPending();
   }
+  if (direct_ != nullptr) {
+    direct_->fail();
+  }
   device_->connector().removeParty(nonce_);
   for (int peer = 0; peer < size(); peer++) {
     if (Pair* pair = pairAt(peer)) {
@@ -316,6 +319,9 @@ void Context::failLocked(CausePtr cause) {
     Lifelines::instance().flood(worldNonce_, nonce_, *cause_);
   }
   failPending();
+  if (direct_ != nullptr) {
+    direct_->fail();
+  }
   changes_++;
   domain().changed();
 }
@@ -361,11 +367,19 @@ void Context::timedOut(ProgressDomain::Lock& lock, const OperationOwner& owner,
 void Context::onDeparture(int peer) {
   Pair& pair = *pairAt(peer);
   pair.dropWildcards();
+  if (direct_ != nullptr) {
+    direct_->depart(peer);
+  }
   if (pair.leftWaiting()) {
     failDeparted(peer);
   } else {
     pair.answerBye();
   }
+}
+
+void Context::failLeft(int peer) {
+  auto lock = this->lock();
+  failDeparted(peer);
 }
 
 void Context::failDeparted(int peer) {

@@ -20,6 +20,7 @@
 #include "transport/base/agreement.h"
 #include "transport/base/connector.h"
 #include "transport/base/device.h"
+#include "transport/base/direct.h"
 #include "transport/base/fork.h"
 #include "transport/base/pair.h"
 #include "transport/base/progress.h"
@@ -75,6 +76,7 @@ class Context final : public transport::Context,
   void poll() override;
   void cancel(Operation& op) override;
   void fail(internal::CausePtr cause) override;
+  internal::Direct* direct() override { return direct_.get(); }
   internal::CausePtr failure() const override;
   int rank() const override { return transport::Context::rank; }
   int size() const override { return transport::Context::size; }
@@ -96,6 +98,7 @@ class Context final : public transport::Context,
   void refuse(const std::string& why) override;
   void complete(uint64_t worldNonce,
                 std::shared_ptr<const internal::Profile> profile) override;
+  void share(Deadline deadline) override;
 
   // Party
   Hello onHello(const Hello& theirs) override;
@@ -177,6 +180,8 @@ class Context final : public transport::Context,
   void connectPair(int peer, const std::vector<char>& bytes);
   void close();
   void closePair(int peer);
+  // Somebody waits for a rank that has left.
+  void failLeft(int peer);
   std::shared_ptr<const internal::Profile> profile() const { return profile_; }
 
   Pool<RecvEntry> entries;
@@ -242,6 +247,12 @@ class Context final : public transport::Context,
   std::string objection(const Hello& theirs) const;
   void joinLifelines();
 
+  // context_direct.cc
+  bool onOneHost() const;
+  bool allShared();
+  std::shared_ptr<SharedMemory> shareFromFirst(Deadline deadline);
+  std::shared_ptr<SharedMemory> shareFromOther(Deadline deadline);
+
   std::shared_ptr<Device> device_;
   const bool lazy_;
   Origin origin_;
@@ -266,6 +277,7 @@ class Context final : public transport::Context,
   std::multimap<const char*, KeptMemory*> kept_;  // by their first byte
   uint64_t changes_ = 0;                          // of any peer's state
   std::shared_ptr<const internal::Profile> profile_;
+  std::unique_ptr<DirectLanes> direct_;
 };
 
 }  // namespace transport::base

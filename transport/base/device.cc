@@ -51,6 +51,7 @@ internal::Statistics Device::statistics() const {
   auto lock = domain_.lock();
   internal::Statistics total = counts_;
   factory_->addStatistics(total);
+  total.systemCalls += directCalls_.load(std::memory_order_relaxed);
   total.blockingWaits += domain_.counters().blockingWaits;
   total.handoffs += domain_.counters().handoffs;
   return total;

@@ -2,6 +2,7 @@
 // peers are greeted, and the factory of links. Contexts hold references to it.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -55,6 +56,10 @@ class Device final : public transport::Device, private Poller {
 
   // Counts of the protocol; REQUIRES the domain's lock.
   internal::Statistics& counts() { return counts_; }
+  // Of waiting in lanes, which is not under the lock.
+  void countDirectCall() {
+    directCalls_.fetch_add(1, std::memory_order_relaxed);
+  }
   // All counts. Thread-safe.
   internal::Statistics statistics() const;
 
@@ -72,6 +77,7 @@ class Device final : public transport::Device, private Poller {
   Origin origin_;
   mutable ProgressDomain domain_;
   internal::Statistics counts_;
+  std::atomic<uint64_t> directCalls_{0};
   std::vector<Pair*> pumps_;
   std::unique_ptr<LinkFactory> factory_;
   std::unique_ptr<Connector> connector_;

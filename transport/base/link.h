@@ -10,6 +10,7 @@
 // once the link is connected: errors go to LinkHandler::onLost.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -171,6 +172,34 @@ class PendingLink {
                                          LinkHandler& handler) = 0;
 };
 
+// Memory that several processes, or ranks of one, have mapped.
+class SharedMemory {
+ public:
+  virtual ~SharedMemory() = default;
+  virtual char* data() const = 0;  // begins a page; zeros at first
+};
+
+// Gives memory to peers of one host. Under the domain's lock.
+class MemorySharer {
+ public:
+  using Name = std::array<char, 16>;
+  virtual ~MemorySharer() = default;
+
+  // Where this process can be given memory; random.
+  virtual Name name() const = 0;
+  struct Given {
+    std::shared_ptr<SharedMemory> memory;
+    Name token;  // by which the takers know it
+  };
+  // Makes `bytes`, whole pages, and gives them to those processes. Throws
+  // IoException.
+  virtual Given give(size_t bytes, const std::vector<Name>& takers) = 0;
+  // What was given to this process with that token. Throws IoException, also
+  // when it is not of that size.
+  virtual std::shared_ptr<SharedMemory> take(size_t bytes,
+                                             const Name& token) = 0;
+};
+
 // Makes links; one for each device. Outlives them. Under the domain's lock.
 class LinkFactory {
  public:
@@ -194,6 +223,11 @@ class LinkFactory {
     (void)ptr, (void)bytes, (void)kind, (void)rights;
     return nullptr;
   }
+  // Whether links of this kind() may share memory with all ranks of a host:
+  // equal on all ranks, unlike whether this one's do.
+  virtual bool mayShare() const { return false; }
+  // Null: they do not.
+  virtual MemorySharer* sharer() { return nullptr; }
   // Adds its counts.
   virtual void addStatistics(internal::Statistics& total) const = 0;
   // Waits on this device should not sleep (setSync(_, busyPoll)).

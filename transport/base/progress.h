@@ -98,6 +98,7 @@ class ProgressDomain {
   // How many ranks share this host's cores: with more ranks than cores a
   // waiter gives its core away at once instead of spinning.
   void setLocalRanks(int n);
+  bool crowded() const { return crowded_.load(std::memory_order_relaxed); }
 
   Counters counters() const;  // REQUIRES the lock
 

@@ -1,12 +1,11 @@
 #include "transport/shm/factory.h"
 
 #include <algorithm>
-#include <map>
-#include <mutex>
 #include <utility>
 
 #include "gloo/common/logging.h"
 #include "transport/shm/link.h"
+#include "transport/shm/local.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
@@ -34,36 +33,7 @@ base::LinkCaps capsFor(int peers) {
   return caps;
 }
 
-// Segments made in this process and not yet taken. Two ends in one process use
-// one mapping: then tools that watch threads see what they do to each other.
-class LocalSegments {
- public:
-  static LocalSegments& instance() {
-    static LocalSegments segments;
-    return segments;
-  }
-  void add(const Secret& secret, const std::shared_ptr<Segment>& segment) {
-    std::lock_guard<std::mutex> guard(mutex_);
-    std::erase_if(segments_,
-                  [](const auto& entry) { return entry.second.expired(); });
-    segments_[secret] = segment;
-  }
-  // Null: it was made elsewhere.
-  std::shared_ptr<Segment> take(const Secret& secret) {
-    std::lock_guard<std::mutex> guard(mutex_);
-    const auto found = segments_.find(secret);
-    if (found == segments_.end()) {
-      return nullptr;
-    }
-    auto segment = found->second.lock();
-    segments_.erase(found);
-    return segment;
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<Secret, std::weak_ptr<Segment>> segments_;
-};
+using LocalSegments = Local<Segment>;
 
 std::unique_ptr<base::Link> makeLink(ShmFactory& factory, Connection connection,
                                      const base::LinkCaps& mine,
@@ -98,7 +68,7 @@ class Caller final : public base::PendingLink {
     connection.end = End::kTaker;
     connection.pid = handover.pid;
     connection.socket = std::move(handover.socket);
-    connection.segment = LocalSegments::instance().take(answer.segment);
+    connection.segment = LocalSegments::instance().find(answer.segment);
     if (connection.segment == nullptr) {
       connection.segment = Segment::adopt(std::move(handover.memory),
                                           ringSizeFor(peers_), answer.segment);
@@ -158,7 +128,8 @@ ShmFactory::ShmFactory(base::ProgressDomain& domain,
                        const FactoryOptions& options)
     : domain_(domain),
       options_(options),
-      probe_(std::make_unique<const Secret>(makeSecret())) {
+      probe_(std::make_unique<const Secret>(makeSecret())),
+      sharer_(endpoint_) {
   domain_.add(poller_);
 }
 

@@ -10,6 +10,7 @@
 #include "transport/shm/greeting.h"
 #include "transport/shm/poller.h"
 #include "transport/shm/process_memory.h"
+#include "transport/shm/sharer.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
@@ -31,6 +32,8 @@ class ShmFactory final : public base::LinkFactory {
   std::unique_ptr<base::PendingLink> prepare(int peers) override;
   std::unique_ptr<base::PendingLink> answer(int peers,
                                             const base::Hello& theirs) override;
+  bool mayShare() const override { return true; }
+  base::MemorySharer* sharer() override { return &sharer_; }
   void addStatistics(internal::Statistics& total) const override;
 
   // ---- For pending links. ----
@@ -49,6 +52,7 @@ class ShmFactory final : public base::LinkFactory {
   Endpoint endpoint_;
   const std::unique_ptr<const Secret> probe_;  // read by peers
   ShmPoller poller_;
+  ShmSharer sharer_;
 };
 
 }  // namespace transport::shm

@@ -1,7 +1,5 @@
 // The memory that two processes share for one pair: a header and a ring for
-// each direction. A memfd without a name, allocated and sealed against changes
-// of its size before anybody else sees it, so that no access to it can fail
-// later, and gone when both have let go of it, however they end.
+// each direction.
 #pragma once
 
 #include <array>
@@ -13,6 +11,7 @@
 #include "transport/base/fork.h"
 #include "transport/base/socket.h"
 #include "transport/shm/ring.h"
+#include "transport/shm/sealed_memory.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
@@ -47,25 +46,22 @@ class Segment {
   static std::shared_ptr<Segment> adopt(base::UniqueFd memory, RingSize size,
                                         const Secret& secret);
 
-  ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
   // To be handed over; gone after close().
-  int descriptor() const { return memory_.get(); }
-  void close() { memory_.reset(); }
+  int descriptor() const { return memory_->descriptor(); }
+  void close() { memory_->close(); }
 
   RingMemory outgoing(End end) const { return ring(end == End::kMaker); }
   RingMemory incoming(End end) const { return ring(end != End::kMaker); }
 
  private:
-  Segment(base::UniqueFd memory, RingSize size);
+  Segment(std::unique_ptr<SealedMemory> memory, RingSize size);
   RingMemory ring(bool first) const;
 
-  base::UniqueFd memory_;
+  const std::unique_ptr<SealedMemory> memory_;
   const RingSize size_;
-  const size_t bytes_;
-  char* base_ = nullptr;
 };
 
 }  // namespace transport::shm

@@ -1,0 +1,219 @@
+// Rounds, agreement and errors of direct collectives; what they compute is in
+// direct_collectives.cc.
+#include "algorithms/direct.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "algorithms/state.h"
+#include "gloo/common/error.h"
+#include "gloo/internal/check.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+
+using internal::Cause;
+
+namespace {
+
+// Longer elements would not fit a part of a slot.
+constexpr size_t kMaxElement = 64;
+constexpr size_t kLine = 64;
+
+}  // namespace
+
+bool offersDirect(const Request& request, const internal::Lane& lane) {
+  if (request.elementSize > kMaxElement ||
+      lane.slotBytes() / static_cast<size_t>(lane.size()) < kMaxElement) {
+    return false;
+  }
+  switch (request.collective) {
+    case Collective::kAllreduce:
+    case Collective::kReduce:
+    case Collective::kBroadcast:
+    case Collective::kBarrier:
+    case Collective::kAllgather:
+    case Collective::kAllgatherv:
+    case Collective::kReduceScatter:
+    case Collective::kReduceScatterv:
+    case Collective::kAlltoall:
+      return true;
+    default:
+      return false;
+  }
+}
+
+DirectRun::DirectRun(internal::Channel& channel, internal::Lane& lane,
+                     const Request& request, const Arguments& arguments,
+                     uint64_t check, const Texts& texts)
+    : channel_(channel),
+      lane_(lane),
+      request_(request),
+      check_(check),
+      texts_(texts),
+      rank_(lane.rank()),
+      size_(lane.size()),
+      input_(static_cast<const char*>(request.inPlace ? arguments.output
+                                                      : arguments.input)),
+      output_(static_cast<char*>(arguments.output)),
+      bytes_(request.counts.count * request.elementSize),
+      sharedBytes_(sharedBytes(request.collective, lane.size(), request.counts,
+                               request.elementSize)),
+      unit_(kLine % request.elementSize == 0 ? kLine : request.elementSize),
+      reduce_{arguments.kernel, arguments.function, request.elementSize} {}
+
+void DirectRun::run() {
+  if (lane_.failed()) {
+    throwFailure();
+  }
+  try {
+    dispatch();
+  } catch (const std::exception& e) {
+    abandon(e.what());
+    throw;
+  } catch (...) {
+    abandon("a reduce function threw");
+    throw;
+  }
+}
+
+// ---- Rounds
+
+uint64_t DirectRun::begin() {
+  const uint64_t before = lane_.round();
+  if (before > 0) {
+    waitForAll(before);
+  }
+  return before + 1;
+}
+
+void DirectRun::publish(uint64_t round) { publishInline(round, nullptr, 0); }
+
+void DirectRun::publishInline(uint64_t round, const void* data, size_t bytes) {
+  Line& line = lane_.line(rank_, round);
+  line.check = check_;
+  line.bytes = sharedBytes_;
+  if (bytes > 0) {
+    std::memcpy(line.payload, data, bytes);
+  }
+  lane_.publish(round);
+}
+
+void DirectRun::waitForAll(uint64_t round) {
+  for (int rank = 0; rank < size_; rank++) {
+    if (rank != rank_) {
+      waitFor(rank, round);
+    }
+  }
+}
+
+void DirectRun::waitFor(int rank, uint64_t round) {
+  if (!lane_.isThere(rank, round)) [[unlikely]] {
+    if (!timed_) {
+      // The clock is not looked at before anything has to be waited for.
+      deadline_ = Deadline::after(texts_.timeout);
+      timed_ = true;
+    }
+    switch (lane_.wait(rank, round, deadline_)) {
+      case Lane::Outcome::kThere:
+        break;
+      case Lane::Outcome::kTimeout:
+        fail(Cause::Kind::kTimeout, rank,
+             MakeString("Timed out after ", texts_.timeout.count(),
+                        " ms waiting for rank ", rank));
+      case Lane::Outcome::kFailed:
+        throwFailure();
+    }
+  }
+  const Line& theirs = lane_.line(rank, round);
+  const Line& ours = lane_.line(rank_, round);
+  if (theirs.check != ours.check || theirs.bytes != ours.bytes) [[unlikely]] {
+    compare(rank, ours, theirs);
+  }
+}
+
+// Words that are not the same may yet agree.
+void DirectRun::compare(int rank, const Line& ours, const Line& theirs) {
+  const bool agree = internal::checksAgree(ours.check, theirs.check);
+  if (agree && ours.bytes == theirs.bytes) {
+    return;
+  }
+  const internal::Statement one{rank_, ours.check};
+  const internal::Statement other{rank, theirs.check};
+  fail(Cause::Kind::kMismatch, rank,
+       MakeString("ranks ", rank_, " and ", rank,
+                  " disagree about a collective with tag ", texts_.tag, ": ",
+                  agree ? MakeString("bytes: ", ours.bytes, " on rank ", rank_,
+                                     ", ", theirs.bytes, " on rank ", rank)
+                        : internal::describeDisagreement(one, other),
+                  " (rank ", rank_, ": ", internal::describeCheck(ours.check),
+                  "; rank ", rank, ": ", internal::describeCheck(theirs.check),
+                  ")"));
+}
+
+// ---- Errors
+
+void DirectRun::fail(Cause::Kind kind, int culprit, std::string text) {
+  auto cause = std::make_shared<Cause>();
+  cause->kind = kind;
+  cause->foundBy = rank_;
+  cause->culprit = culprit;
+  cause->text = std::move(text);
+  channel_.fail(cause);
+  throwFailure();
+}
+
+void DirectRun::throwFailure() {
+  const internal::CausePtr cause = channel_.failure();
+  if (cause == nullptr) {
+    throw IoException(describe() + ": the context is being closed");
+  }
+  internal::throwCause(*cause, describe());
+}
+
+// The context is unusable from here on: this rank has not done its part.
+void DirectRun::abandon(const char* what) noexcept {
+  try {
+    if (channel_.failure() == nullptr) {
+      Cause cause;
+      cause.foundBy = cause.culprit = rank_;
+      cause.text = MakeString(describe(), ": ", what);
+      channel_.fail(std::make_shared<const Cause>(std::move(cause)));
+    }
+  } catch (...) {
+    // Out of memory: the caller has an exception already.
+  }
+}
+
+std::string DirectRun::describe() const {
+  return MakeString("rank ", rank_, ": ", texts_.collective, " tag ",
+                    texts_.tag, " (direct): ", bytes_, " bytes, round ",
+                    lane_.round());
+}
+
+// ---- Sizes
+
+size_t DirectRun::whole(size_t bytes) const { return bytes / unit_ * unit_; }
+
+size_t DirectRun::wholeUp(size_t bytes) const {
+  return (bytes + unit_ - 1) / unit_ * unit_;
+}
+
+DirectRun::Part DirectRun::partOf(const size_t* offsets, int rank) const {
+  const auto r = static_cast<size_t>(rank);
+  const size_t e = request_.elementSize;
+  return offsets == nullptr
+             ? Part{r * bytes_, bytes_}
+             : Part{offsets[r] * e, (offsets[r + 1] - offsets[r]) * e};
+}
+
+size_t DirectRun::longestPart(const size_t* offsets) const {
+  size_t longest = 0;
+  for (int rank = 0; rank < size_; rank++) {
+    longest = std::max(longest, partOf(offsets, rank).bytes);
+  }
+  return longest;
+}
+
+}  // namespace algorithms
+GLOO_NAMESPACE_END

@@ -1,0 +1,125 @@
+// Collectives on memory that all ranks have mapped: see gloo/internal/direct.h
+// for its rules. Every rank reads its peers' contributions where they lie.
+//
+//   inline   up to 40 bytes ride in the flag's cache line: one round
+//   flat     everybody reads everything: one round, to a few KiB
+//   swap     two ranks, in chunks of a slot: one round each
+//   staged   slices: copied in, each reduced by its owner, copied out; the
+//            three steps of neighbouring chunks share a round
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "algorithms/executor.h"
+#include "algorithms/plan.h"
+#include "gloo/internal/direct.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+
+struct Arguments;
+
+// Whether there is a direct algorithm for it: depends on values that are equal
+// on all ranks.
+bool offersDirect(const Request& request, const internal::Lane& lane);
+
+// One call. Borrows everything; one thread.
+class DirectRun {
+ public:
+  struct Texts {
+    std::string_view collective;
+    uint32_t tag = 0;
+    std::chrono::milliseconds timeout{0};
+  };
+
+  // The lane was entered. `check`: as Channel::begin returned it.
+  DirectRun(internal::Channel& channel, internal::Lane& lane,
+            const Request& request, const Arguments& arguments, uint64_t check,
+            const Texts& texts);
+
+  // Throws as Executor::run does; then the context has failed.
+  void run();
+
+ private:
+  using Lane = internal::Lane;
+  using Line = internal::LaneLine;
+
+  // Of this rank's part.
+  struct Part {
+    size_t begin = 0;  // bytes
+    size_t bytes = 0;
+  };
+
+  void dispatch();
+  void barrier();
+  void allreduce();
+  void swapAllreduce();
+  void staged(bool everybody);
+  void reduce();
+  void reducePair();
+  void broadcast();
+  void allgather();
+  void reduceScatter();
+  void alltoall();
+
+  void reduceInline(bool wanted);
+  void reduceFlat(bool wanted);
+
+  // ---- Steps of a round.
+  // Number of the next one; all have published the one before.
+  uint64_t begin();
+  // What is there, or `data`, at most Line::kPayloadBytes.
+  void publish(uint64_t round);
+  void publishInline(uint64_t round, const void* data, size_t bytes);
+  // Also compares what the rank does with what this one does.
+  void waitFor(int rank, uint64_t round);
+  void waitForAll(uint64_t round);
+  char* mine(uint64_t round) const { return lane_.slot(rank_, round); }
+  const char* of(int rank, uint64_t round) const {
+    return lane_.slot(rank, round);
+  }
+
+  // target = at(0) (op) at(1) (op) ... for all ranks; the target is none of
+  // them.
+  template <typename At>
+  void combine(char* target, const At& at, size_t bytes) const;
+  // The same for two ranks, `theirs` in a slot that is this rank's from now on.
+  // The target may be `own`.
+  void combinePair(char* target, const char* own, char* theirs,
+                   size_t bytes) const;
+
+  // The next multiple of the element size, or, where those divide a cache line,
+  // of lines.
+  size_t whole(size_t bytes) const;
+  size_t wholeUp(size_t bytes) const;
+  Part partOf(const size_t* offsets, int rank) const;
+  size_t longestPart(const size_t* offsets) const;
+
+  void compare(int rank, const Line& ours, const Line& theirs);
+  [[noreturn]] void fail(internal::Cause::Kind kind, int culprit,
+                         std::string text);
+  [[noreturn]] void throwFailure();
+  void abandon(const char* what) noexcept;
+  std::string describe() const;
+
+  internal::Channel& channel_;
+  Lane& lane_;
+  const Request& request_;
+  const uint64_t check_;
+  const Texts texts_;
+  const int rank_;
+  const int size_;
+  const char* const input_;
+  char* const output_;
+  const size_t bytes_;  // of the vector, or of a rank's part
+  const size_t sharedBytes_;
+  const size_t unit_;  // bytes; see whole()
+  const Reducer reduce_;
+  Deadline deadline_;
+  bool timed_ = false;
+};
+
+}  // namespace algorithms
+GLOO_NAMESPACE_END

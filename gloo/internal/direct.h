@@ -1,0 +1,141 @@
+// Scratch memory that all ranks of a context have mapped, for collectives that
+// read each other's contributions where they lie: no message, no system call.
+// There if all ranks are on one host and all links between them are shared
+// memory; agreed when the context is connected. Implemented by transport/base.
+//
+// A lane is scratch for one operation at a time. Its operations proceed in
+// rounds, numbered from 1 on and counted alike by all ranks. In each round
+// every rank
+//   1. waits until all ranks have published the round before,
+//   2. writes its contribution into its line or its slot of this round,
+//   3. publishes the round,
+//   4. waits for those ranks whose contribution it needs, and reads them.
+// Lines and slots are used in turn by odd and even rounds: who has published a
+// round has read all that it needs of the round before, so what is written in
+// step 2 is read by nobody any more.
+//
+// With two ranks the slots are swapped: the one that a rank has read in a round
+// is the one that it writes in the next, since it is in its cache. So a rank
+// reads its own slot at no time after it has published it.
+//
+// Memory order. Step 3 is a store, step 4 (and 1) begins with an acquiring load
+// of the same number. To sleep, a reader sets its bell and looks again; who
+// publishes looks at the bells afterwards. These four are sequentially
+// consistent, so that one of the two sees the other. tests/model/lane.pml is a
+// model of both.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "gloo/common/deadline.h"
+#include "gloo/config.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace internal {
+
+// What a rank has to say in a round: one cache line.
+struct alignas(64) LaneLine {
+  static constexpr size_t kPayloadBytes = 40;
+
+  std::atomic<uint64_t> round;
+  uint64_t check;  // see gloo/internal/check.h
+  uint64_t bytes;  // in total: check words hold short hashes of long counts
+  char payload[kPayloadBytes];
+};
+static_assert(sizeof(LaneLine) == 64);
+
+// One rank's view of a lane. One thread at a time: between enter() and leave().
+class GLOO_API Lane {
+ public:
+  enum class Outcome : uint8_t {
+    kThere,
+    kTimeout,
+    kFailed,  // the context has; its cause says why
+  };
+
+  virtual ~Lane();
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  size_t slotBytes() const { return slotBytes_; }
+
+  // False: another operation of this rank is under way. Thread-safe.
+  bool enter() { return !busy_.exchange(true, std::memory_order_acquire); }
+  void leave() { busy_.store(false, std::memory_order_release); }
+
+  // The round that this rank published last.
+  uint64_t round() const { return round_; }
+  LaneLine& line(int rank, uint64_t round) const {
+    return lines_[2 * static_cast<size_t>(rank) + (round & 1)];
+  }
+  // Where the rank's contribution of that round lies; 64-byte aligned.
+  char* slot(int rank, uint64_t round) const {
+    const auto r = static_cast<size_t>(rank);
+    const size_t half = round & 1;
+    const size_t place = size_ == 2 ? ((r + half) & 1) : 2 * r + half;
+    return slots_ + place * slotBytes_;
+  }
+
+  // The next round, which must be round() + 1; check and payload of the line
+  // are written.
+  void publish(uint64_t round) {
+    round_ = round;
+    line(rank_, round).round.store(round, std::memory_order_seq_cst);
+    for (int other = 0; other < size_; other++) {
+      if (bells_[other].load(std::memory_order_seq_cst) != 0) {
+        ring(other);
+      }
+    }
+  }
+
+  bool isThere(int rank, uint64_t round) const {
+    return line(rank, round).round.load(std::memory_order_acquire) >= round;
+  }
+
+  // Until the rank has published the round.
+  [[nodiscard]] Outcome wait(int rank, uint64_t round, Deadline deadline) {
+    for (int i = 0; i < glances_; i++) {
+      if (isThere(rank, round)) {
+        return Outcome::kThere;
+      }
+    }
+    return waitLong(rank, round, deadline);
+  }
+
+  // The context has failed, or was closed.
+  bool failed() const { return failed_->load(std::memory_order_acquire); }
+
+ protected:
+  Lane() = default;
+  virtual void ring(int rank) = 0;
+  virtual Outcome waitLong(int rank, uint64_t round, Deadline deadline) = 0;
+
+  int rank_ = 0;
+  int size_ = 0;
+  int glances_ = 1;  // without giving the core away
+  size_t slotBytes_ = 0;
+  LaneLine* lines_ = nullptr;
+  char* slots_ = nullptr;
+  std::atomic<uint32_t>* bells_ = nullptr;  // one for each rank: 1, it sleeps
+  const std::atomic<bool>* failed_ = nullptr;
+  uint64_t round_ = 0;
+  std::atomic<bool> busy_{false};
+};
+
+// Thread-safe.
+class GLOO_API Direct {
+ public:
+  virtual ~Direct();
+
+  // The lane of the operations with this tag (see tagOf()): the first tags that
+  // are used have one each, for good, and all ranks agree on which. Null: all
+  // lanes are others'.
+  virtual Lane* lane(uint64_t tag) = 0;
+};
+
+}  // namespace internal
+GLOO_NAMESPACE_END

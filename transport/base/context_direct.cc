@@ -1,0 +1,218 @@
+// Memory for all ranks of a context: rank 0 makes it and gives it to the
+// others, all have it or none does. Four messages for each rank, once.
+#include <algorithm>
+#include <cstring>
+
+#include "gloo/common/logging.h"
+#include "gloo/types.h"
+#include "transport/base/context.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+namespace {
+
+// Of no collective.
+constexpr uint8_t kSharePrefix = 0xfe;
+constexpr uint8_t kYes = 1;
+using Name = MemorySharer::Name;
+
+// To rank 0: where this rank takes memory, if it can.
+struct Ability {
+  uint8_t able = 0;
+  Name name{};
+};
+// From rank 0: whether there is some, under which token.
+struct Offer {
+  uint8_t made = 0;
+  Name token{};
+};
+// To rank 0, that this rank has it; and from there, that all have.
+struct Answer {
+  uint8_t shared = 0;
+};
+// They travel between processes of one host and of one version.
+static_assert(sizeof(Ability) == 17 && sizeof(Offer) == 17);
+
+// Messages of one round of the agreement. Ends them all before it goes.
+class Round {
+ public:
+  Round(Context& context, int messages)
+      : context_(context),
+        slot_(Slot::build(kSharePrefix, 0)),
+        operations_(static_cast<size_t>(messages)) {}
+
+  ~Round() {
+    for (internal::Operation& op : operations_) {
+      context_.cancel(op);
+    }
+  }
+
+  template <typename T>
+  void send(int peer, const T& message) {
+    context_.postSend(operations_[used_++], peer, slot_, &message,
+                      sizeof(message), 0);
+  }
+  template <typename T>
+  void receive(int peer, T& message) {
+    context_.postRecv(operations_[used_++], peer, slot_, &message,
+                      sizeof(message), 0);
+  }
+
+  void finish(Deadline deadline) {
+    const auto pending = [](const auto& op) { return op.pending(); };
+    const bool done = context_.waitUntil(
+        [&] {
+          return std::none_of(operations_.begin(), operations_.end(), pending);
+        },
+        deadline);
+    if (!done) {
+      const int peer =
+          std::find_if(operations_.begin(), operations_.end(), pending)->peer;
+      auto cause = std::make_shared<internal::Cause>();
+      cause->kind = internal::Cause::Kind::kTimeout;
+      cause->foundBy = context_.rank();
+      cause->culprit = peer;
+      cause->text = MakeString("Timed out agreeing with rank ", peer,
+                               " on shared memory");
+      context_.fail(cause);
+    }
+    // What has gone wrong after that is the next operation's affair.
+    if (!std::all_of(operations_.begin(), operations_.end(),
+                     [](const auto& op) { return op.done(); })) {
+      context_.checkUsable("agreeing on shared memory");
+    }
+  }
+
+ private:
+  Context& context_;
+  const uint64_t slot_;
+  std::vector<internal::Operation> operations_;
+  size_t used_ = 0;
+};
+
+}  // namespace
+
+// As all ranks see it.
+bool Context::onOneHost() const {
+  const std::vector<int>& hosts = profile_->hostOfRank;
+  return std::all_of(hosts.begin(), hosts.end(),
+                     [&](int host) { return host == hosts.front(); });
+}
+
+// Whether this rank shares memory with each other rank.
+bool Context::allShared() {
+  auto lock = this->lock();
+  for (int peer = 0; peer < size(); peer++) {
+    if (peer != rank() && linkNameLocked(peer) != "shm") {
+      return false;
+    }
+  }
+  return device_->factory().sharer() != nullptr;
+}
+
+void Context::share(Deadline deadline) {
+  if (size() < 2 || size() > DirectLanes::kMaxRanks || lazy_ ||
+      !device_->factory().mayShare() || !onOneHost()) {
+    return;
+  }
+  auto memory =
+      rank() == 0 ? shareFromFirst(deadline) : shareFromOther(deadline);
+  if (memory != nullptr) {
+    auto lock = this->lock();
+    direct_ = std::make_unique<DirectLanes>(*this, std::move(memory),
+                                            domain().crowded());
+    if (cause_ != nullptr) {
+      direct_->fail();
+    }
+  }
+}
+
+std::shared_ptr<SharedMemory> Context::shareFromFirst(Deadline deadline) {
+  const auto others = static_cast<size_t>(size() - 1);
+  std::vector<Ability> abilities(others);
+  {
+    Round round(*this, size() - 1);
+    for (int peer = 1; peer < size(); peer++) {
+      round.receive(peer, abilities[static_cast<size_t>(peer - 1)]);
+    }
+    round.finish(deadline);
+  }
+  bool able = allShared();
+  std::vector<Name> takers;
+  for (const Ability& ability : abilities) {
+    able = able && ability.able == kYes;
+    takers.push_back(ability.name);
+  }
+  std::shared_ptr<SharedMemory> memory;
+  Offer offer;
+  if (able) {
+    try {
+      auto lock = this->lock();
+      MemorySharer& sharer = *device_->factory().sharer();
+      auto given = sharer.give(DirectLanes::memoryBytes(size()), takers);
+      memory = std::move(given.memory);
+      offer.token = given.token;
+      offer.made = kYes;
+    } catch (const IoException& e) {
+      GLOO_INFO("rank 0: no memory for all ranks: ", e.what());
+    }
+  }
+  std::vector<Answer> answers(others);
+  Answer verdict;
+  {
+    Round round(*this, 2 * (size() - 1));
+    for (int peer = 1; peer < size(); peer++) {
+      round.send(peer, offer);
+      round.receive(peer, answers[static_cast<size_t>(peer - 1)]);
+    }
+    round.finish(deadline);
+  }
+  const bool all =
+      offer.made == kYes &&
+      std::all_of(answers.begin(), answers.end(),
+                  [](const Answer& answer) { return answer.shared == kYes; });
+  verdict.shared = all ? kYes : 0;
+  Round round(*this, size() - 1);
+  for (int peer = 1; peer < size(); peer++) {
+    round.send(peer, verdict);
+  }
+  round.finish(deadline);
+  return all ? memory : nullptr;
+}
+
+std::shared_ptr<SharedMemory> Context::shareFromOther(Deadline deadline) {
+  Ability ability;
+  Offer offer;
+  if (allShared()) {
+    auto lock = this->lock();
+    ability.able = kYes;
+    ability.name = device_->factory().sharer()->name();
+  }
+  {
+    Round round(*this, 2);
+    round.send(0, ability);
+    round.receive(0, offer);
+    round.finish(deadline);
+  }
+  std::shared_ptr<SharedMemory> memory;
+  if (offer.made == kYes && ability.able == kYes) {
+    try {
+      auto lock = this->lock();
+      memory = device_->factory().sharer()->take(
+          DirectLanes::memoryBytes(size()), offer.token);
+    } catch (const IoException& e) {
+      GLOO_INFO("rank ", rank(), ": no memory for all ranks: ", e.what());
+    }
+  }
+  Answer answer;
+  answer.shared = memory != nullptr ? kYes : 0;
+  Answer verdict;
+  Round round(*this, 2);
+  round.send(0, answer);
+  round.receive(0, verdict);
+  round.finish(deadline);
+  return verdict.shared == kYes ? memory : nullptr;
+}
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,208 @@
+#include "transport/base/direct.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "gloo/common/env.h"
+#include "transport/base/context.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr size_t kPage = 4096;
+
+// Looks at a line before the core is given away. Measured, allreduce of 4 bytes
+// among 4 ranks on 2 cores: 2.7 us with 30, 86 us with 2000.
+constexpr int kGlances = 2000;
+constexpr int kCrowdedGlances = 30;
+constexpr int kCrowdedYields = 100;
+constexpr int kGlancesPerYield = 16;
+constexpr microseconds kDefaultSpin{500};
+// A sleeper looks up that often, whatever happens.
+constexpr milliseconds kNap{1000};
+
+size_t pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+// Scratch of all ranks together stays near the caches: measured, chunks of
+// 128 KiB for 2 and for 8 ranks, 256 KiB for 4.
+size_t slotBytesFor(int ranks) {
+  constexpr size_t kKiB = 1024;
+  return ranks <= 2    ? 128 * kKiB
+         : ranks <= 4  ? 256 * kKiB
+         : ranks <= 8  ? 128 * kKiB
+         : ranks <= 16 ? 64 * kKiB
+         : ranks <= 64 ? 32 * kKiB
+                       : 16 * kKiB;
+}
+
+size_t bellBytes(int ranks) {
+  return pages(static_cast<size_t>(ranks) * sizeof(uint32_t));
+}
+size_t lineBytes(int ranks) {
+  return pages(2 * static_cast<size_t>(ranks) * sizeof(internal::LaneLine));
+}
+
+// Between processes: not the private kind.
+void futex(std::atomic<uint32_t>& word, int operation, uint32_t value,
+           const timespec* timeout) {
+  syscall(SYS_futex, &word, operation, value, timeout, nullptr, 0);
+}
+
+}  // namespace
+
+// ---- A lane ----
+
+DirectLane::DirectLane(DirectLanes& lanes, char* memory, size_t slotBytes)
+    : lanes_(lanes), tag_(DirectLanes::kNoTag) {
+  rank_ = lanes.context().rank();
+  size_ = lanes.context().size();
+  glances_ = lanes.crowded() ? kCrowdedGlances : kGlances;
+  slotBytes_ = slotBytes;
+  bells_ = reinterpret_cast<std::atomic<uint32_t>*>(memory);
+  memory += bellBytes(size_);
+  lines_ = reinterpret_cast<internal::LaneLine*>(memory);
+  slots_ = memory + lineBytes(size_);
+  failed_ = &lanes.failed();
+}
+
+size_t DirectLane::memoryBytes(int ranks, size_t slotBytes) {
+  return bellBytes(ranks) + lineBytes(ranks) +
+         2 * static_cast<size_t>(ranks) * slotBytes;
+}
+
+void DirectLane::ring(int rank) {
+  if (bells_[rank].exchange(0, std::memory_order_seq_cst) != 0) {
+    lanes_.countSystemCall();
+    futex(bells_[rank], FUTEX_WAKE, 1, nullptr);
+  }
+}
+
+bool DirectLane::over(int rank, uint64_t round) const {
+  return line(rank, round).round.load(std::memory_order_seq_cst) >= round ||
+         failed() || lanes_.departed(rank);
+}
+
+// Gives the core away now and then, as long as sleep would cost more.
+bool DirectLane::spin(int rank, uint64_t round, Deadline deadline) const {
+  const microseconds budget = lanes_.spinBudget();
+  const Deadline until(
+      std::min(deadline.at(), Deadline::Clock::now() + budget));
+  for (int yields = 0; !over(rank, round); yields++) {
+    const bool tired =
+        lanes_.crowded() ? yields >= kCrowdedYields : until.expired();
+    if (tired || budget.count() == 0) {
+      return false;
+    }
+    sched_yield();
+    for (int i = 0; i < kGlancesPerYield && !lanes_.crowded(); i++) {
+      if (isThere(rank, round)) {
+        return true;
+      }
+    }
+  }
+  return true;
+}
+
+internal::Lane::Outcome DirectLane::waitLong(int rank, uint64_t round,
+                                             Deadline deadline) {
+  bool done = spin(rank, round, deadline);
+  std::atomic<uint32_t>& bell = bells_[rank_];
+  while (!done && !deadline.expired()) {
+    bell.store(1, std::memory_order_seq_cst);
+    if (!over(rank, round)) {
+      const auto left = std::min(deadline.left(), kNap);
+      const timespec limit{left.count() / 1000,
+                           (left.count() % 1000) * 1000000};
+      lanes_.countSystemCall();
+      futex(bell, FUTEX_WAIT, 1, &limit);
+    }
+    bell.store(0, std::memory_order_seq_cst);
+    done = over(rank, round);
+  }
+  // What is there is there, whatever has happened since.
+  if (isThere(rank, round)) {
+    return Outcome::kThere;
+  }
+  if (!failed() && lanes_.departed(rank)) {
+    lanes_.context().failLeft(rank);
+  }
+  return failed() ? Outcome::kFailed : Outcome::kTimeout;
+}
+
+// ---- All lanes ----
+
+size_t DirectLanes::memoryBytes(int ranks) {
+  return kPage + kLanes * DirectLane::memoryBytes(ranks, slotBytesFor(ranks));
+}
+
+DirectLanes::DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory,
+                         bool crowded)
+    : context_(context),
+      memory_(std::move(memory)),
+      crowded_(crowded),
+      spinBudget_(Environment::fromEnvironment().spin.value_or(kDefaultSpin)),
+      departed_(std::make_unique<std::atomic<bool>[]>(
+          static_cast<size_t>(context.size()))),
+      claims_(reinterpret_cast<Claims*>(memory_->data())) {
+  const size_t slotBytes = slotBytesFor(context.size());
+  char* at = memory_->data() + kPage;
+  for (auto& lane : lanes_) {
+    lane = std::make_unique<DirectLane>(*this, at, slotBytes);
+    at += DirectLane::memoryBytes(context.size(), slotBytes);
+  }
+}
+
+// Claims are never given up, so a tag that finds all taken will never have one,
+// on any rank.
+internal::Lane* DirectLanes::lane(uint64_t tag) {
+  for (const auto& lane : lanes_) {
+    if (lane->tag() == tag) {
+      return lane.get();
+    }
+  }
+  const uint64_t wanted = tag + 1;
+  for (size_t i = 0; i < kLanes; i++) {
+    uint64_t claim = (*claims_)[i].load(std::memory_order_acquire);
+    if (claim == 0 && (*claims_)[i].compare_exchange_strong(
+                          claim, wanted, std::memory_order_acq_rel)) {
+      claim = wanted;
+    }
+    if (claim == wanted) {
+      lanes_[i]->setTag(tag);
+      return lanes_[i].get();
+    }
+  }
+  return nullptr;
+}
+
+void DirectLanes::fail() {
+  failed_.store(true, std::memory_order_seq_cst);
+  for (auto& lane : lanes_) {
+    lane->wake();
+  }
+}
+
+void DirectLanes::depart(int rank) {
+  departed_[static_cast<size_t>(rank)].store(true, std::memory_order_seq_cst);
+  for (auto& lane : lanes_) {
+    lane->wake();
+  }
+}
+
+void DirectLanes::countSystemCall() { context_.device().countDirectCall(); }
+
+}  // namespace transport::base
+
+internal::Lane::~Lane() = default;
+internal::Direct::~Direct() = default;
+
+GLOO_NAMESPACE_END

@@ -1,0 +1,88 @@
+// The lanes of a context, in memory that all its ranks have mapped; see
+// gloo/internal/direct.h.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+#include "gloo/config.h"
+#include "gloo/internal/direct.h"
+#include "transport/base/link.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+class Context;
+class DirectLanes;
+
+class DirectLane final : public internal::Lane {
+ public:
+  DirectLane(DirectLanes& lanes, char* memory, size_t slotBytes);
+
+  uint64_t tag() const { return tag_.load(std::memory_order_relaxed); }
+  void setTag(uint64_t tag) { tag_.store(tag, std::memory_order_relaxed); }
+  // This rank's thread in it, if it sleeps, looks again.
+  void wake() { ring(rank_); }
+
+  static size_t memoryBytes(int ranks, size_t slotBytes);
+
+ private:
+  void ring(int rank) override;
+  Outcome waitLong(int rank, uint64_t round, Deadline deadline) override;
+  bool spin(int rank, uint64_t round, Deadline deadline) const;
+  bool over(int rank, uint64_t round) const;
+
+  DirectLanes& lanes_;
+  std::atomic<uint64_t> tag_;
+};
+
+class DirectLanes final : public internal::Direct {
+ public:
+  // More ranks than this have none.
+  static constexpr int kMaxRanks = 128;
+
+  // Of the memory for so many ranks.
+  static size_t memoryBytes(int ranks);
+
+  // `crowded`: there are more ranks than cores.
+  DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory,
+              bool crowded);
+
+  internal::Lane* lane(uint64_t tag) override;
+
+  // The context has failed or was closed, and a rank has left: whoever waits
+  // looks again. Any thread.
+  void fail();
+  void depart(int rank);
+
+  // ---- For lanes. ----
+  static constexpr uint64_t kNoTag = UINT64_MAX;
+  Context& context() { return context_; }
+  bool crowded() const { return crowded_; }
+  std::chrono::microseconds spinBudget() const { return spinBudget_; }
+  const std::atomic<bool>& failed() const { return failed_; }
+  bool departed(int rank) const {
+    return departed_[static_cast<size_t>(rank)].load(std::memory_order_seq_cst);
+  }
+  void countSystemCall();
+
+ private:
+  static constexpr size_t kLanes = 4;
+  // In shared memory: the tag of each lane, plus one; 0: it is free.
+  using Claims = std::array<std::atomic<uint64_t>, kLanes>;
+
+  Context& context_;
+  const std::shared_ptr<SharedMemory> memory_;
+  const bool crowded_;
+  const std::chrono::microseconds spinBudget_;
+  std::atomic<bool> failed_{false};
+  std::unique_ptr<std::atomic<bool>[]> departed_;
+  Claims* const claims_;
+  std::array<std::unique_ptr<DirectLane>, kLanes> lanes_;
+};
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

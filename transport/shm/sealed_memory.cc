@@ -1,0 +1,110 @@
+#include "transport/shm/sealed_memory.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "gloo/common/error.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::shm {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+[[noreturn]] void fail(const char* call, size_t bytes, const char* remedy) {
+  const int error = errno;
+  GLOO_THROW_IO_EXCEPTION(
+      "cannot make ", bytes, " bytes of shared memory: ", call, ": ",
+      base::errnoText(error), remedy, base::errnoRemedy(error));
+}
+
+constexpr const char* kMemoryRemedy =
+    " (is memory left, also in this container's limit? fewer ranks on this"
+    " host need less, see docs/shm.md)";
+constexpr const char* kMapRemedy =
+    " (raise the limits of address space, ulimit -v, and of mappings,"
+    " vm.max_map_count)";
+
+// A file beyond this limit would end the process by a signal.
+void checkFileLimit(size_t bytes) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
+    errno = EFBIG;
+    fail("memfd", bytes, " (raise the limit of file sizes, ulimit -f)");
+  }
+}
+
+base::UniqueFd make(size_t bytes) {
+  checkFileLimit(bytes);
+  base::UniqueFd memory(
+      ::memfd_create("gloo", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!memory) {
+    fail("memfd_create", bytes, "");
+  }
+  // By default anybody may open it, through /proc, who may look at us.
+  if (::fchmod(memory.get(), S_IRUSR | S_IWUSR) != 0) {
+    fail("fchmod", bytes, "");
+  }
+  if (const int error =
+          ::posix_fallocate(memory.get(), 0, static_cast<off_t>(bytes));
+      error != 0) {
+    errno = error;
+    fail("fallocate", bytes, kMemoryRemedy);
+  }
+  if (::fcntl(memory.get(), F_ADD_SEALS, kSeals) != 0) {
+    fail("F_ADD_SEALS", bytes, "");
+  }
+  return memory;
+}
+
+void checkSealed(int memory, size_t bytes) {
+  struct stat status {};
+  struct statfs system {};
+  const int seals = ::fcntl(memory, F_GET_SEALS);
+  const bool sealed = seals >= 0 && (seals & kSeals) == kSeals;
+  const bool ours = ::fstat(memory, &status) == 0 &&
+                    ::fstatfs(memory, &system) == 0 &&
+                    system.f_type == TMPFS_MAGIC && S_ISREG(status.st_mode);
+  if (!sealed || !ours || status.st_size != static_cast<off_t>(bytes) ||
+      static_cast<size_t>(status.st_blocks) * 512 < bytes) {
+    GLOO_THROW_IO_EXCEPTION(
+        "The peer has handed over memory that is not a sealed segment of ",
+        bytes, " bytes: it runs another program or is broken");
+  }
+}
+
+}  // namespace
+
+SealedMemory::SealedMemory(size_t bytes) : memory_(make(bytes)), bytes_(bytes) {
+  map();
+}
+
+SealedMemory::SealedMemory(base::UniqueFd memory, size_t bytes)
+    : memory_(std::move(memory)), bytes_(bytes) {
+  checkSealed(memory_.get(), bytes);
+  map();
+  close();
+}
+
+// Populated: the first messages should not wait for page faults.
+void SealedMemory::map() {
+  void* base = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_POPULATE, memory_.get(), 0);
+  if (base == MAP_FAILED) {
+    fail("mmap", bytes_, kMapRemedy);
+  }
+  data_ = static_cast<char*>(base);
+}
+
+SealedMemory::~SealedMemory() { ::munmap(data_, bytes_); }
+
+}  // namespace transport::shm
+GLOO_NAMESPACE_END

@@ -1,0 +1,44 @@
+// Memory that processes share: a memfd without a name, allocated and sealed
+// against changes of its size before anybody else sees it, so that no access to
+// it can fail later, and gone when all have let go of it, however they end.
+#pragma once
+
+#include <cstddef>
+
+#include "gloo/config.h"
+#include "transport/base/link.h"
+#include "transport/base/socket.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::shm {
+
+class SealedMemory final : public base::SharedMemory {
+ public:
+  // Makes `bytes` of it, a multiple of a page. Throws IoException at limits of
+  // the system, with the remedy.
+  explicit SealedMemory(size_t bytes);
+
+  // What a peer has handed over. Throws IoException unless it is memory like
+  // this of that size, whose pages are there to stay.
+  SealedMemory(base::UniqueFd memory, size_t bytes);
+
+  ~SealedMemory() override;
+  SealedMemory(const SealedMemory&) = delete;
+  SealedMemory& operator=(const SealedMemory&) = delete;
+
+  char* data() const override { return data_; }
+
+  // To be handed over; gone after close().
+  int descriptor() const { return memory_.get(); }
+  void close() { memory_.reset(); }
+
+ private:
+  void map();
+
+  base::UniqueFd memory_;
+  const size_t bytes_;
+  char* data_ = nullptr;
+};
+
+}  // namespace transport::shm
+GLOO_NAMESPACE_END

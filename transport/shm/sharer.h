@@ -1,0 +1,30 @@
+// Gives memory to several processes of this host, by their endpoints.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "gloo/config.h"
+#include "transport/base/link.h"
+#include "transport/shm/endpoint.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::shm {
+
+// Under the domain's lock.
+class ShmSharer final : public base::MemorySharer {
+ public:
+  // Borrows the endpoint.
+  explicit ShmSharer(Endpoint& endpoint) : endpoint_(endpoint) {}
+
+  Name name() const override { return endpoint_.name(); }
+  Given give(size_t bytes, const std::vector<Name>& takers) override;
+  std::shared_ptr<base::SharedMemory> take(size_t bytes,
+                                           const Name& token) override;
+
+ private:
+  Endpoint& endpoint_;
+};
+
+}  // namespace transport::shm
+GLOO_NAMESPACE_END

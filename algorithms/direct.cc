@@ -1,10 +1,11 @@
-// Rounds, agreement and errors of direct collectives; what they compute is in
-// direct_collectives.cc.
+// Rounds, agreement and errors of direct collectives; what they do in them is
+// in direct_collectives.cc and direct_reductions.cc.
 #include "algorithms/direct.h"
 
 #include <algorithm>
 #include <cstring>
 
+#include "algorithms/direct_pieces.h"
 #include "algorithms/state.h"
 #include "gloo/common/error.h"
 #include "gloo/internal/check.h"
@@ -18,7 +19,6 @@ namespace {
 
 // Longer elements would not fit a part of a slot.
 constexpr size_t kMaxElement = 64;
-constexpr size_t kLine = 64;
 
 }  // namespace
 

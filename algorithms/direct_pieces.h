@@ -1,0 +1,33 @@
+// How direct collectives cut what does not fit a slot.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "gloo/config.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+
+constexpr size_t kLine = 64;  // of a cache
+
+inline void copy(void* to, const void* from, size_t bytes) {
+  if (bytes > 0 && to != from) {
+    std::memcpy(to, from, bytes);
+  }
+}
+
+// The `index`th of the pieces of `bytes` that are `piece` long.
+inline size_t lengthOf(size_t index, size_t piece, size_t bytes) {
+  const size_t begin = index * piece;
+  return begin >= bytes ? 0 : std::min(piece, bytes - begin);
+}
+
+// At least one: ranks that have nothing to move still compare what they do.
+inline size_t piecesOf(size_t bytes, size_t piece) {
+  return std::max<size_t>(1, (bytes + piece - 1) / piece);
+}
+
+}  // namespace algorithms
+GLOO_NAMESPACE_END

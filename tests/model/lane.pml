@@ -1,0 +1,85 @@
+/* The rounds of a lane (gloo/internal/direct.h): every rank waits until all have
+ * published the round before, writes its slot of this round, publishes, and
+ * reads the slots of those that it chooses to wait for. Slots are used in turn;
+ * with -D RANKS=2 they are swapped as well. To sleep: set the bell, look again,
+ * block; to publish: store the round, look at the bells. (All four are
+ * sequentially consistent, as here.)
+ *
+ * Checked: who reads a slot finds what its owner wrote in that round, however
+ * often it looks; nobody sleeps for ever (an invalid end state).
+ * -D WITHOUT_...: mutants, must be caught.
+ */
+#ifndef RANKS
+#define RANKS 3
+#endif
+#define ROUNDS 3
+
+byte published[RANKS]; /* last round */
+bool bell[RANKS];      /* it sleeps */
+byte slots[6];         /* the round that was written; 2 * RANKS are used */
+
+#if RANKS == 2
+#define SLOT(rank, round) ((rank + round) & 1)
+#else
+#define SLOT(rank, round) (2 * (rank) + ((round) & 1))
+#endif
+
+/* Until `rank` has published `number`. */
+inline await(rank, number) {
+  do
+  :: published[rank] >= number -> break
+  :: else ->
+     bell[_pid] = true;
+     if
+#ifndef WITHOUT_RECHECK
+     :: published[rank] >= number -> skip
+     :: else ->
+#else
+     :: true ->
+#endif
+        !bell[_pid]
+     fi;
+     bell[_pid] = false
+  od
+}
+
+active [RANKS] proctype Rank() {
+  byte round = 1;
+  byte other;
+  do
+  :: round > ROUNDS -> break
+  :: else ->
+#ifndef WITHOUT_BEGIN
+     other = 0;
+     do
+     :: other == RANKS -> break
+     :: else -> await(other, round - 1); other++
+     od;
+#endif
+     slots[SLOT(_pid, round)] = round;
+     published[_pid] = round;
+     other = 0;
+     do
+     :: other == RANKS -> break
+     :: else ->
+#ifndef WITHOUT_RING
+        if
+        :: bell[other] -> bell[other] = false
+        :: else
+        fi;
+#endif
+        other++
+     od;
+     other = 0;
+     do
+     :: other == RANKS -> break
+     :: other < RANKS -> other++ /* does not need this one */
+     :: other < RANKS && other != _pid ->
+        await(other, round);
+        assert(slots[SLOT(other, round)] == round);
+        assert(slots[SLOT(other, round)] == round); /* still */
+        other++
+     od;
+     round++
+  od
+}

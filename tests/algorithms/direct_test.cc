@@ -61,7 +61,9 @@ TEST_P(DirectTest, GivesWhatTheOracleSays) {
                 });
 }
 
-TEST_P(DirectTest, GivesItToProcesses) {
+class DirectProcessesTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(DirectProcessesTest, GiveWhatTheOracleSays) {
   spawnContexts(Mode::kProcesses, makeDevice, GetParam(),
                 [](const ContextPtr& context) {
                   unsigned seed = 0;
@@ -73,6 +75,11 @@ TEST_P(DirectTest, GivesItToProcesses) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, DirectTest,
                          ::testing::Values(1, 2, 3, 4, 5, 8));
+INSTANTIATE_TEST_SUITE_P(Ranks, DirectProcessesTest,
+                         ::testing::Values(1, 2, 3, 4, 5, 8),
+                         [](const auto& info) {
+                           return MakeString(info.param, "_processes");
+                         });
 
 // Results of float sums depend on the order of the operands.
 TEST(DirectTest, ResultsAreTheSameBitsOnAllRanks) {
@@ -148,7 +155,7 @@ TEST(DirectTest, ManyRanksOnFewCores) {
 }
 
 TEST(DirectTest, SendsNoMessages) {
-  spawnContexts(Mode::kProcesses, makeDevice, 2, [](const ContextPtr& context) {
+  spawnContexts(Mode::kThreads, makeDevice, 2, [](const ContextPtr& context) {
     const auto& device = *context->getDevice();
     const auto before = internal::statisticsOf(device);
     const Call call{8, 0, false, 0, 0};

@@ -2,6 +2,7 @@
 
 #include "algorithms/schedules.h"
 #include "algorithms/work.h"
+#include "gloo/internal/algorithms.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
@@ -42,18 +43,20 @@ constexpr AlgorithmInfo kCatalogue[] = {
     {kGather, 24, "flat", gatherFlat, nullptr, work::direct},
     {kGather, 25, "binomial", gatherBinomial, nullptr, work::binomialGather},
     {kGatherv, 26, "flat", gatherFlat, nullptr, work::direct},
-    {kAllgather, 28, "ring", allgatherRing, nullptr, work::allgatherRing},
-    {kAllgather, 29, "bruck", allgatherBruck, nullptr, work::binomialGather},
+    // Of equally cheap ones selection takes the first: Bruck's copies the
+    // result.
     {kAllgather, 30, "recursive_doubling", allgatherRecursiveDoubling, nullptr,
      work::binomialGather, isPowerOfTwo},
     {kAllgather, 31, "neighbour_exchange", allgatherNeighbourExchange, nullptr,
      work::neighbourExchange, isEven},
-    {kAllgatherv, 34, "ring", allgatherRing, nullptr, work::allgatherRing},
-    {kAllgatherv, 35, "bruck", allgathervBruck, nullptr, work::binomialGather},
+    {kAllgather, 28, "ring", allgatherRing, nullptr, work::allgatherRing},
+    {kAllgather, 29, "bruck", allgatherBruck, nullptr, work::binomialGather},
     {kAllgatherv, 36, "recursive_doubling", allgatherRecursiveDoubling, nullptr,
      work::binomialGather, isPowerOfTwo},
     {kAllgatherv, 37, "neighbour_exchange", allgatherNeighbourExchange, nullptr,
      work::neighbourExchange, isEven},
+    {kAllgatherv, 34, "ring", allgatherRing, nullptr, work::allgatherRing},
+    {kAllgatherv, 35, "bruck", allgathervBruck, nullptr, work::binomialGather},
     {kReduceScatter, 40, "ring", reduceScatterRing, nullptr,
      work::reduceScatterRing},
     {kReduceScatter, 41, "recursive_halving", reduceScatterHalving, nullptr,
@@ -213,4 +216,19 @@ size_t sharedBytes(Collective collective, int size, const Counts& counts,
 }
 
 }  // namespace algorithms
+
+std::vector<internal::AlgorithmNames> internal::algorithmNames(int size) {
+  std::vector<AlgorithmNames> all;
+  for (const algorithms::AlgorithmInfo& info : algorithms::catalogue()) {
+    const std::string collective(nameOf(info.collective));
+    if (all.empty() || all.back().collective != collective) {
+      all.push_back({collective, {}});
+    }
+    if (info.offers({0, size})) {
+      all.back().algorithms.emplace_back(info.name);
+    }
+  }
+  return all;
+}
+
 GLOO_NAMESPACE_END

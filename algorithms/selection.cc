@@ -1,6 +1,7 @@
 #include "algorithms/selection.h"
 
 #include <algorithm>
+#include <limits>
 #include <sstream>
 #include <string>
 
@@ -10,14 +11,6 @@
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
 namespace {
-
-// Measured: TCP over loopback, and a typical Ethernet of 25 Gb/s.
-constexpr LinkParameters kOneHost{2e-6, 2e-6, 3e-6, 4e-10};
-constexpr LinkParameters kSeveralHosts{16e-6, 2e-6, 3e-6, 4e-10};
-constexpr double kReducePerByte = 1e-10;
-
-// Three segments of TCP over loopback, less the head of a frame.
-constexpr size_t kSegmentBytes = 196352;
 
 bool onOneHost(const std::vector<int>& hostOfRank) {
   return std::all_of(hostOfRank.begin(), hostOfRank.end(),
@@ -63,21 +56,22 @@ Collective collectiveNamed(const std::string& name) {
 
 }  // namespace
 
-Selection::Selection(const internal::Profile& profile, int size)
-    : size_(size),
-      segmentBytes_(static_cast<size_t>(profile.segmentBytes)),
-      longestSegment_(kSegmentBytes) {
-  network_.between = kSeveralHosts;
-  network_.inside = kOneHost;
-  network_.ranksPerHost = onOneHost(profile.hostOfRank) ? size : 1;
-  network_.reducePerByte = kReducePerByte;
+Selection::Selection(const internal::Profile& profile, int size,
+                     const std::string& transport)
+    : tuning_(shippedTuning(transport, size, onOneHost(profile.hostOfRank))),
+      size_(size),
+      segmentBytes_(static_cast<size_t>(profile.segmentBytes)) {
   parseForced(profile.forced);
-  parseTuning(profile.tuning);
+  if (!profile.tuning.empty()) {
+    applyTuningFile(profile.tuning, transport, size, tuning_);
+  }
 }
 
 Selection::Selection(const NetworkParameters& network, int size,
                      size_t segmentBytes)
-    : network_(network), size_(size), segmentBytes_(segmentBytes) {}
+    : tuning_{network, std::numeric_limits<size_t>::max(), {}},
+      size_(size),
+      segmentBytes_(segmentBytes) {}
 
 // "collective=algorithm,..."
 void Selection::parseForced(const std::string& text) {
@@ -100,53 +94,33 @@ void Selection::parseForced(const std::string& text) {
   }
 }
 
-// Lines "alpha 5e-6", "beta 4e-10", "gamma 1e-10" (seconds, and seconds per
-// byte); # starts a comment.
-void Selection::parseTuning(const std::string& text) {
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    line = trimmed(line.substr(0, line.find('#')));
-    if (line.empty()) {
-      continue;
-    }
-    std::istringstream in(line);
-    std::string name;
-    double value = 0;
-    std::string rest;
-    if (!(in >> name >> value) || in >> rest || !(value >= 0) ||
-        (name != "alpha" && name != "beta" && name != "gamma")) {
-      throw InvalidOperationException(
-          MakeString("GLOO_TUNING_FILE: cannot read line '", line,
-                     "'; expected alpha, beta or gamma and a number >= 0"));
-    }
-    if (name == "gamma") {
-      network_.reducePerByte = value;
-    }
-    for (LinkParameters* link : {&network_.between, &network_.inside}) {
-      if (name == "alpha") {
-        // Half of it is the work of both ends.
-        *link = {value / 2, value / 4, value / 2, link->gapPerByte};
-      } else if (name == "beta") {
-        link->gapPerByte = value;
-      }
-    }
+// Null: it knows none that works.
+const AlgorithmInfo* Selection::fromTable(Collective collective,
+                                          const Setting& setting,
+                                          size_t bytes) const {
+  const auto it = tuning_.best.find(collective);
+  if (it == tuning_.best.end()) {
+    return nullptr;
   }
+  const AlgorithmInfo* found = nullptr;
+  for (const TableRow& row : it->second) {
+    found = row.bytes <= bytes ? row.algorithm : found;
+  }
+  return found != nullptr && found->offers(setting) ? found : nullptr;
 }
 
 Choice Selection::estimate(const AlgorithmInfo& algorithm,
                            const Setting& setting, size_t bytes,
                            size_t maxSegmentBytes) const {
   const Work work = algorithm.work(setting);
-  const LinkParameters& link =
-      size_ > network_.ranksPerHost ? network_.between : network_.inside;
+  const double reduce = tuning_.network.reducePerByte;
   const size_t limit = std::max<size_t>(1, maxSegmentBytes);
   const size_t segment =
       segmentBytes_ != 0
           ? std::min(segmentBytes_, limit)
-          : bestSegment(work, bytes, std::min(limit, longestSegment_), link,
-                        network_.reducePerByte);
-  return {&algorithm, segment,
-          costOf(work, bytes, segment, link, network_.reducePerByte)};
+          : bestSegment(work, bytes, std::min(limit, tuning_.segmentBytes),
+                        link(), reduce);
+  return {&algorithm, segment, costOf(work, bytes, segment, link(), reduce)};
 }
 
 Choice Selection::choose(Collective collective, const Setting& setting,
@@ -164,6 +138,9 @@ Choice Selection::choose(Collective collective, const Setting& setting,
                      " does not work for ", setting.size, " ranks"));
     }
     return estimate(*wish, setting, bytes, maxSegmentBytes);
+  }
+  if (const AlgorithmInfo* known = fromTable(collective, setting, bytes)) {
+    return estimate(*known, setting, bytes, maxSegmentBytes);
   }
   Choice best;
   for (const AlgorithmInfo& info : algorithmsOf(collective)) {

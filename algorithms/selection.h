@@ -5,12 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <string>
 
 #include "algorithms/catalogue.h"
-#include "algorithms/network.h"
+#include "algorithms/tuning.h"
 #include "gloo/internal/profile.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -26,9 +25,11 @@ struct Choice {
 // Immutable; thread-safe.
 class Selection {
  public:
-  // Throws InvalidOperationException, naming the variable, if GLOO_ALGORITHM
-  // or the tuning file of the profile make no sense.
-  Selection(const internal::Profile& profile, int size);
+  // `transport`: the kind of the ranks' devices, which is equal on all of them;
+  // see shippedTuning. Throws InvalidOperationException, naming the variable,
+  // if GLOO_ALGORITHM or the tuning file of the profile make no sense.
+  Selection(const internal::Profile& profile, int size,
+            const std::string& transport);
 
   // By the model alone, for this network. `segmentBytes`: of all algorithms;
   // 0: the model chooses.
@@ -54,13 +55,16 @@ class Selection {
 
  private:
   void parseForced(const std::string& text);
-  void parseTuning(const std::string& text);
+  const AlgorithmInfo* fromTable(Collective collective, const Setting& setting,
+                                 size_t bytes) const;
+  const LinkParameters& link() const {
+    return size_ > tuning_.network.ranksPerHost ? tuning_.network.between
+                                                : tuning_.network.inside;
+  }
 
-  NetworkParameters network_;
+  Tuning tuning_;
   const int size_;
-  size_t segmentBytes_ = 0;
-  // That the model may choose.
-  size_t longestSegment_ = std::numeric_limits<size_t>::max();
+  const size_t segmentBytes_;  // 0: by the model
   std::map<Collective, const AlgorithmInfo*> forced_;
 };
 

@@ -22,8 +22,8 @@ std::shared_ptr<CollectiveState> CollectiveState::make(
   if (profile == nullptr) {
     profile = std::make_shared<const Profile>();
   }
-  return std::make_shared<algorithms::State>(Channel::of(context), profile,
-                                             radix);
+  return std::make_shared<algorithms::State>(Channel::of(context), *profile,
+                                             transportOf(context), radix);
 }
 
 }  // namespace internal
@@ -65,11 +65,11 @@ Lease::~Lease() {
   }
 }
 
-State::State(internal::Channel& channel,
-             std::shared_ptr<const internal::Profile> profile, int radix)
+State::State(internal::Channel& channel, const internal::Profile& profile,
+             const std::string& transport, int radix)
     : channel_(channel),
       direct_(channel.direct()),
-      selection_(*profile, channel.size()),
+      selection_(profile, channel.size(), transport),
       radix_(radix),
       scratch_(channel) {}
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "algorithms/plan.h"
@@ -61,8 +62,9 @@ struct Arguments {
 // Thread-safe.
 class State final : public internal::CollectiveState {
  public:
-  State(internal::Channel& channel,
-        std::shared_ptr<const internal::Profile> profile, int radix);
+  // `transport`: see Selection.
+  State(internal::Channel& channel, const internal::Profile& profile,
+        const std::string& transport, int radix);
   ~State() override;
 
   static State& of(Context& context);

@@ -7,6 +7,9 @@ find_package(PkgConfig REQUIRED)
 # PkgConfig::hwy: Highway, SIMD with run-time dispatch.
 pkg_check_modules(hwy REQUIRED IMPORTED_TARGET GLOBAL libhwy)
 
+# The parser of tuning files: headers only.
+find_package(nlohmann_json REQUIRED)
+
 # PkgConfig::hiredis: the client of the Redis store.
 if(USE_REDIS)
   pkg_check_modules(hiredis REQUIRED IMPORTED_TARGET GLOBAL hiredis)

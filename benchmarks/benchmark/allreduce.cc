@@ -103,6 +103,7 @@ std::vector<Entry> allreduceBenchmarks() {
       newAllreduce<Options::Algorithm::BCUBE>("new_allreduce_bcube",
                                               "bcube of radix --base"),
   };
+  entries.front().collective = "allreduce";
   entries.push_back(
       classAllreduce<gloo::AllreduceRing>("allreduce_ring", "class API"));
   entries.push_back(classAllreduce<gloo::AllreduceRingChunked>(

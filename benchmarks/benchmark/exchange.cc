@@ -149,6 +149,29 @@ class ReduceScatter : public VectorBenchmark<float> {
   std::unique_ptr<gloo::ReduceScatterHalvingDoubling<float>> algorithm_;
 };
 
+// The first elements, as many as are a multiple of the ranks.
+class NewReduceScatter : public VectorBenchmark<float> {
+ public:
+  explicit NewReduceScatter(const Setup& setup)
+      : VectorBenchmark(setup), scatterOptions_(setup.context) {
+    void (*const sum)(void*, const void*, const void*, size_t) =
+        &gloo::sum<float>;
+    const size_t part = elements_ / size_t(size());
+    scatterOptions_.setInput(addInput(elements_), part * size_t(size()));
+    scatterOptions_.setOutput(addOutput(part), part);
+    scatterOptions_.setReduceFunction(sum);
+  }
+  void run() override { gloo::reduce_scatter(scatterOptions_); }
+
+ protected:
+  void expect(Checker<float>& checker) const override {
+    checker.isSum(results()[0], results()[0].size() * size_t(rank()));
+  }
+
+ private:
+  gloo::ReduceScatterOptions scatterOptions_;
+};
+
 // Its data is its own.
 class PairwiseExchange : public VectorBenchmark<float> {
  public:
@@ -181,6 +204,7 @@ std::vector<Entry> exchangeBenchmarks() {
   Entry all{.name = "alltoall", .help = "elements per pair of ranks"};
   Entry allv{.name = "alltoall_v", .help = "elements per pair of ranks"};
   Entry scatter{.name = "reduce_scatter", .help = "class API"};
+  Entry newScatter{.name = "new_reduce_scatter", .help = "the function"};
   Entry pairwise{.name = "pairwise_exchange",
                  .help = "class API; with --destinations ranks at once",
                  .minRanks = 2};
@@ -191,8 +215,13 @@ std::vector<Entry> exchangeBenchmarks() {
   enable<Alltoall>(all, blocks);
   enable<Alltoallv>(allv, blocks);
   enable<ReduceScatter>(scatter, whole);
+  enable<NewReduceScatter>(newScatter, whole);
+  gather.collective = "allgather";
+  gatherv.collective = "allgatherv";
+  all.collective = "alltoall";
+  newScatter.collective = "reduce_scatter";
   enable<PairwiseExchange>(pairwise, [](int) { return Traffic{1, 1}; });
-  return {gather, gatherv, ring, all, allv, scatter, pairwise};
+  return {gather, gatherv, ring, all, allv, scatter, newScatter, pairwise};
 }
 
 }  // namespace benchmark

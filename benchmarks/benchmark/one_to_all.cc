@@ -6,6 +6,7 @@
 #include "gloo/barrier_all_to_one.h"
 #include "gloo/broadcast.h"
 #include "gloo/broadcast_one_to_all.h"
+#include "gloo/gather.h"
 #include "gloo/math.h"
 #include "gloo/reduce.h"
 #include "gloo/scatter.h"
@@ -17,6 +18,7 @@ constexpr int kRoot = 0;
 
 Traffic once(int) { return {1, 1}; }
 Traffic nothing(int) { return {0, 0}; }
+Traffic blocks(int size) { return {double(size), double(size - 1) / size}; }
 
 class Broadcast : public VectorBenchmark<float> {
  public:
@@ -98,6 +100,31 @@ class Scatter : public VectorBenchmark<float> {
   gloo::ScatterOptions scatterOptions_;
 };
 
+class Gather : public VectorBenchmark<float> {
+ public:
+  explicit Gather(const Setup& setup)
+      : VectorBenchmark(setup), gatherOptions_(setup.context) {
+    gatherOptions_.setInput(addInput(elements_), elements_);
+    if (rank() == kRoot) {
+      const size_t all = elements_ * size_t(size());
+      gatherOptions_.setOutput(addOutput(all), all);
+    }
+    gatherOptions_.setRoot(kRoot);
+  }
+  void run() override { gloo::gather(gatherOptions_); }
+
+ protected:
+  void expect(Checker<float>& checker) const override {
+    for (int from = 0; rank() == kRoot && from < size(); from++) {
+      checker.isInput(results()[0].subspan(elements_ * size_t(from), elements_),
+                      from, 0);
+    }
+  }
+
+ private:
+  gloo::GatherOptions gatherOptions_;
+};
+
 class BroadcastOneToAll : public VectorBenchmark<float> {
  public:
   explicit BroadcastOneToAll(const Setup& setup)
@@ -142,6 +169,7 @@ void enable(Entry& entry, TrafficOf traffic) {
 
 std::vector<Entry> oneToAllBenchmarks() {
   Entry broadcast{.name = "broadcast", .help = "from rank 0"};
+  Entry gather{.name = "gather", .help = "to rank 0; elements per rank"};
   Entry barrier{.name = "barrier", .help = "", .hasSizes = false};
   Entry reduce{.name = "reduce", .help = "to rank 0"};
   Entry scatter{.name = "scatter", .help = "from rank 0; elements per rank"};
@@ -153,14 +181,17 @@ std::vector<Entry> oneToAllBenchmarks() {
   enable<Broadcast>(broadcast, once);
   enable<Barrier>(barrier, nothing);
   enable<Reduce>(reduce, once);
-  enable<Scatter>(scatter, [](int size) {
-    return Traffic{double(size), double(size - 1) / size};
-  });
+  enable<Scatter>(scatter, blocks);
+  enable<Gather>(gather, blocks);
+  for (Entry* entry : {&broadcast, &reduce, &scatter, &gather}) {
+    entry->collective = entry->name;
+  }
   enable<BroadcastOneToAll>(oneToAll, once);
   oneToAll.anyInputs = true;
   enable<ClassBarrier<gloo::BarrierAllToAll>>(allToAll, nothing);
   enable<ClassBarrier<gloo::BarrierAllToOne>>(allToOne, nothing);
-  return {broadcast, barrier, reduce, scatter, oneToAll, allToAll, allToOne};
+  return {broadcast, barrier,  reduce,   gather,
+          scatter,   oneToAll, allToAll, allToOne};
 }
 
 }  // namespace benchmark

@@ -63,7 +63,8 @@ void addWork(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("--iteration-count", raw.iterationCount,
                  "iterations; not given: by time");
   app.add_option("--iteration-time", raw.iterationTime,
-                 "time of each size, as 2s or 500ms; 2s, in a sweep 500ms");
+                 "time of each size, as 2s or 500ms; 2s, in a sweep 500ms, "
+                 "with --tune 100ms");
   app.add_option("--threads", options.threads,
                  "threads, each with a context of its own; 1");
   app.add_flag("--halfprecision", options.halfPrecision,
@@ -73,6 +74,18 @@ void addWork(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("--base", options.base, "of allreduce_bcube; 2");
   app.add_option("--messages", options.messages,
                  "of the sendrecv benchmarks, per iteration; 100");
+}
+
+void addComparison(CLI::App& app, Options& options) {
+  app.add_flag("--all-algorithms", options.allAlgorithms,
+               "compare the library's choice with every algorithm of NAME, or "
+               "of all collectives");
+  app.add_option("--tune", options.tuneFile,
+                 "measure the transport and the algorithms of NAME, or of all "
+                 "collectives, for this number of ranks, and write the result "
+                 "into this file, for GLOO_TUNING_FILE");
+  app.add_option("--largest", options.largestBytes,
+                 "bytes in total, of these two; 67108864");
 }
 
 void addReport(CLI::App& app, Options& options) {
@@ -131,6 +144,7 @@ Options parseOptions(int argc, const char* const* argv) {
   addParticipants(app, options);
   addTransport(app, options, raw);
   addWork(app, options, raw);
+  addComparison(app, options);
   addReport(app, options);
   app.add_option("NAME", options.name, "the benchmark; see below");
   try {

@@ -40,6 +40,9 @@ struct Options {
   int base = 2;
   int messages = 100;
   int threads = 1;
+  bool allAlgorithms = false;  // compare them with the library's choice
+  std::string tuneFile;        // --tune: measure, and write this
+  size_t largestBytes = size_t{64} << 20;  // of both
 
   // How long.
   int warmupIterations = 5;
@@ -50,6 +53,10 @@ struct Options {
   bool nanos = false;
   std::string jsonFile;
 };
+
+inline bool comparesAlgorithms(const Options& options) {
+  return options.allAlgorithms || !options.tuneFile.empty();
+}
 
 // The text is one line for the user.
 struct UsageError : std::runtime_error {

@@ -51,6 +51,8 @@ struct Entry {
   bool hasSizes = true;  // false: nothing is transferred, as in a barrier
   bool anyInputs = false;
   int minRanks = 1;
+  // Of which algorithms may be compared, as in GLOO_ALGORITHM; empty: none.
+  std::string collective;
 };
 
 const std::vector<Entry>& allBenchmarks();

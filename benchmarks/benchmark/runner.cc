@@ -4,9 +4,12 @@
 #include <string>
 #include <thread>
 
+#include "benchmarks/benchmark/compare_algorithms.h"
+#include "benchmarks/benchmark/contest.h"
 #include "benchmarks/benchmark/device.h"
 #include "benchmarks/benchmark/registry.h"
 #include "benchmarks/benchmark/report.h"
+#include "benchmarks/benchmark/tune.h"
 #include "benchmarks/benchmark/worker.h"
 #include "benchmarks/support/links.h"
 #include "gloo/rendezvous/prefix_store.h"
@@ -70,6 +73,15 @@ std::vector<double> runThreads(Team& team, size_t elements) {
 }  // namespace
 
 void runRank(const Options& options) {
+  if (comparesAlgorithms(options)) {
+    Contest contest(options, makeDevices(options)[0], makeStore(options));
+    if (options.allAlgorithms) {
+      compareAlgorithms(options, contest);
+    } else {
+      tune(options, contest);
+    }
+    return;
+  }
   const Entry& entry = *findBenchmark(options.name);
   Devices devices = makeDevices(options);
   const auto contexts = connectAll(options, devices);

@@ -63,6 +63,29 @@ void validateTransport(const Options& options) {
   requireRange("--ib-index", options.ibIndex, -1, 255);
 }
 
+// --all-algorithms and --tune.
+void validateComparison(const Options& options) {
+  require(!options.allAlgorithms || options.tuneFile.empty(),
+          "give either --all-algorithms or --tune");
+  require(options.threads == 1 && options.inputs == 1 &&
+              !options.halfPrecision && !options.sync && !options.elements,
+          "--all-algorithms and --tune choose sizes themselves, of one vector "
+          "of float32 in one thread: leave out --elements, --threads, "
+          "--inputs, --halfprecision, --sync and --busy-poll");
+  require(!options.iterationCount,
+          "--all-algorithms and --tune need --iteration-time in place of "
+          "--iteration-count");
+  const Entry* entry = findBenchmark(options.name);
+  require(
+      options.name.empty() || (entry != nullptr && !entry->collective.empty()),
+      "benchmark '", options.name,
+      "' has no algorithms to compare; give allreduce, for example");
+  requireRange("--largest", static_cast<int64_t>(options.largestBytes), 4,
+               int64_t{1} << 32);
+  const int size = options.localRanks != 0 ? options.localRanks : options.size;
+  require(size >= 2, "one rank alone has no algorithms to compare");
+}
+
 void validateName(const Options& options) {
   require(!options.name.empty(),
           "the NAME of a benchmark is missing; --help lists them");
@@ -112,6 +135,12 @@ void validateWork(const Options& options) {
 }  // namespace
 
 void validate(const Options& options) {
+  if (comparesAlgorithms(options)) {
+    validateParticipants(options);
+    validateComparison(options);
+    validateTransport(options);
+    return;
+  }
   validateName(options);
   validateParticipants(options);
   validateShape(options);

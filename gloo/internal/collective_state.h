@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "gloo/config.h"
 #include "gloo/internal/profile.h"
@@ -17,6 +18,11 @@ namespace internal {
 // The profile that the ranks of a connected context agreed on. Implemented by
 // transport/base.
 GLOO_API std::shared_ptr<const Profile> profileOf(transport::Context& context);
+
+// The kind of its device: "tcp", "shm", "ibverbs" or "auto"; equal on all ranks
+// of a connected context. Empty if the transport is not one of ours.
+// Implemented by transport/base.
+GLOO_API std::string transportOf(transport::Context& context);
 
 // Thread-safe. Does not keep the transport's context alive, which must outlive
 // it.

@@ -18,10 +18,9 @@ class Ranks {
   explicit Ranks(int size, testing_support::FakeOptions options = {},
                  const internal::Profile& profile = {}, int radix = 2)
       : world_(size, options) {
-    const auto shared = std::make_shared<const internal::Profile>(profile);
     for (int rank = 0; rank < size; rank++) {
       states_.push_back(
-          std::make_unique<State>(world_.channel(rank), shared, radix));
+          std::make_unique<State>(world_.channel(rank), profile, "", radix));
     }
   }
 

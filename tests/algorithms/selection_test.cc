@@ -17,7 +17,7 @@ constexpr size_t kLimit = 1 << 20;
 std::string chosen(const Profile& profile, int size, size_t bytes,
                    const char* forced = nullptr,
                    Collective collective = Collective::kAllreduce) {
-  const Selection selection(profile, size);
+  const Selection selection(profile, size, "tcp");
   Setting setting;
   setting.size = size;
   return std::string(
@@ -33,7 +33,7 @@ TEST(Selection, FewRoundsForSmallAndFewBytesForLargeVectors) {
 }
 
 TEST(Selection, IsTheSameForAllRanks) {
-  const Selection selection(Profile{}, 7);
+  const Selection selection(Profile{}, 7, "tcp");
   for (const size_t bytes : {4, 1000, 100000, 10000000}) {
     Setting setting;
     setting.size = 7;
@@ -58,7 +58,7 @@ TEST(Selection, TheCallerAndTheEnvironmentCanForceOne) {
 
 std::string errorOf(const Profile& profile) {
   try {
-    Selection(profile, 2);
+    Selection(profile, 2, "tcp");
   } catch (const InvalidOperationException& e) {
     return e.what();
   }
@@ -77,22 +77,10 @@ TEST(Selection, WrongWishesAreNamed) {
   EXPECT_THROW(chosen({}, 2, 4, "nonsense"), InvalidOperationException);
 }
 
-TEST(Selection, ATuningFileChangesTheModel) {
-  Profile profile;
-  profile.tuning = "# a slow network\nalpha 1\n\nbeta 1e-9\r\ngamma 0\n";
-  EXPECT_EQ("recursive_doubling", chosen(profile, 8, 128 << 10));
-  for (const char* wrong :
-       {"alpha", "alpha x", "delta 1", "alpha 1 2", "alpha -1", "alpha nan"}) {
-    profile.tuning = wrong;
-    EXPECT_NE(std::string::npos, errorOf(profile).find("GLOO_TUNING_FILE"))
-        << wrong;
-  }
-}
-
 TEST(Selection, SegmentsAreAtMostWhatTheCallerAllows) {
   Profile profile;
   profile.segmentBytes = 5000;
-  const Selection selection(profile, 2);
+  const Selection selection(profile, 2, "tcp");
   const auto segment = [&](size_t limit) {
     return selection
         .choose(Collective::kAllreduce, {0, 2}, 1 << 20, nullptr, limit)

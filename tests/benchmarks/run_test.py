@@ -110,6 +110,85 @@ class SeparateProcesses(unittest.TestCase):
             self.assertEqual(output[1:], ["", ""])
 
 
+class Algorithms(unittest.TestCase):
+    QUICK = ["--iteration-time", "1ms", "--largest", "4096"]
+
+    def tune(self, path, ranks, *names):
+        done = run("--ranks", str(ranks), "--tune", path, *self.QUICK, *names)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(path) as file:
+            return done.stdout, json.load(file)
+
+    def test_every_algorithm_beside_the_librarys_choice(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "out.json")
+            done = run("--ranks", "3", "--all-algorithms", "--json", path,
+                       *self.QUICK)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(path) as file:
+                rows = json.load(file)
+        collectives = {row["collective"] for row in rows}
+        self.assertLessEqual({"allreduce", "broadcast", "reduce_scatter"},
+                             collectives)
+        for collective in collectives:
+            names = {row["algorithm"] for row in rows
+                     if row["collective"] == collective}
+            self.assertIn("auto", names)
+            self.assertGreater(len(names), 2)
+        self.assertIn("auto / best", done.stdout)
+
+    def test_what_is_tuned_is_kept_and_can_be_used(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "tuning.json")
+            said, _ = self.tune(path, 2, "reduce")
+            self.assertIn("1 of 1, reduce: ", said)
+            self.tune(path, 2, "broadcast")
+            _, content = self.tune(path, 3, "reduce")
+            self.assertEqual([(n["transport"], n["ranks"], sorted(n["best"]))
+                              for n in content["networks"]],
+                             [("tcp", 2, ["broadcast", "reduce"]),
+                              ("tcp", 3, ["reduce"])])
+            # Only rank 0 needs the file.
+            ranks = []
+            for rank in range(2):
+                environment = dict(os.environ)
+                if rank == 0:
+                    environment["GLOO_TUNING_FILE"] = path
+                ranks.append(subprocess.Popen(
+                    [PROGRAM, "-s", "2", "-r", str(rank), "--shared-path",
+                     directory, "--tcp-device", "lo", "--elements", "100",
+                     *SHORT, "reduce"], env=environment,
+                    stdout=subprocess.DEVNULL))
+            self.assertEqual([rank.wait(timeout=60) for rank in ranks], [0, 0])
+
+    def test_what_is_no_tuning_file_is_left_alone(self):
+        with tempfile.NamedTemporaryFile("w+") as file:
+            file.write("my novel")
+            file.flush()
+            done = run("--ranks", "2", "--tune", file.name, *self.QUICK)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("no tuning file", done.stderr)
+            file.seek(0)
+            self.assertEqual(file.read(), "my novel")
+
+    def test_a_rank_whose_environment_disagrees_is_named(self):
+        with tempfile.TemporaryDirectory() as directory:
+            ranks = []
+            for rank, wish in enumerate(("ring", "ring", "bcube")):
+                ranks.append(subprocess.Popen(
+                    [PROGRAM, "-s", "3", "-r", str(rank), "--shared-path",
+                     directory, "--tcp-device", "lo", "--elements", "100",
+                     *SHORT, "allreduce"],
+                    env=dict(os.environ, GLOO_ALGORITHM="allreduce=" + wish),
+                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                    text=True))
+            errors = [rank.communicate(timeout=60)[1] for rank in ranks]
+        self.assertEqual([rank.returncode for rank in ranks], [1, 1, 1])
+        for error in errors:
+            self.assertIn("rank 2", error)
+            self.assertIn("allreduce=bcube", error)
+
+
 class Failure(unittest.TestCase):
     def start_endless(self):
         process = subprocess.Popen(

@@ -1,7 +1,9 @@
 """gloo_info, run as its users run it. Usage: gloo_info_test.py PROGRAM"""
 
+import json
 import subprocess
 import sys
+import tempfile
 import unittest
 
 PROGRAM = sys.argv.pop(1)
@@ -28,10 +30,59 @@ class GlooInfo(unittest.TestCase):
         self.assertRegex(result.stdout,
                          "No RDMA device|this build is without them")
 
+    def decisions(self, *arguments):
+        result = run("--algorithms", "--json", *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)["decisions"]
+
+    def test_the_decision_table_covers_all_sizes_without_gaps(self):
+        for transport in ("tcp", "shm", "ibverbs", "auto"):
+            rows = self.decisions("--ranks", "7", "--transport", transport)
+            by_name = {}
+            for row in rows:
+                by_name.setdefault(row["collective"], []).append(row)
+            self.assertIn("reduce_scatterv", by_name)
+            for ranges in by_name.values():
+                self.assertEqual(ranges[0]["first_bytes"], 0)
+                self.assertIn(ranges[-1]["last_bytes"], (0, 1 << 30))
+                for left, right in zip(ranges, ranges[1:]):
+                    self.assertEqual(left["last_bytes"] + 1,
+                                     right["first_bytes"])
+                    self.assertLessEqual(left["first_seconds"],
+                                         left["last_seconds"])
+
+    def test_the_decision_table_is_that_of_a_tuning_file(self):
+        with tempfile.NamedTemporaryFile("w") as file:
+            json.dump({"version": 1, "networks": [
+                {"transport": "tcp", "ranks": 4, "latency": 1e-5,
+                 "overhead": 1e-6, "gap": 1e-6, "gap_per_byte": 1e-9,
+                 "reduce_per_byte": 1e-10, "copy_per_byte": 1e-10,
+                 "segment_bytes": 65536, "best": {"reduce": [
+                     {"bytes": 0, "algorithm": "rabenseifner"},
+                     {"bytes": 777, "algorithm": "binomial"}]}}]}, file)
+            file.flush()
+            rows = [row for row in self.decisions("--ranks", "4", "--tuning",
+                                                  file.name)
+                    if row["collective"] == "reduce"]
+            self.assertEqual((rows[0]["algorithm"], rows[0]["last_bytes"]),
+                             ("rabenseifner", 776))
+            self.assertEqual(rows[1]["algorithm"], "binomial")
+            text = run("--algorithms", "--ranks", "4", "--tuning", file.name)
+            self.assertRegex(text.stdout, r"(?m)^reduce +0 +776  rabenseifner")
+
+    def test_a_bad_tuning_file_is_status_1(self):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write("nonsense")
+            file.flush()
+            result = run("--algorithms", "--tuning", file.name)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("GLOO_TUNING_FILE", result.stderr)
+
     def test_help_lists_the_options(self):
         result = run("--help")
         self.assertEqual(result.returncode, 0)
-        for option in ("--ib-device", "--ib-port", "--ib-index"):
+        for option in ("--ib-device", "--ib-port", "--ib-index",
+                       "--algorithms", "--tuning"):
             self.assertIn(option, result.stdout)
 
     def test_an_unknown_option_is_status_2(self):

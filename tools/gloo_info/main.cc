@@ -10,6 +10,7 @@
 
 namespace {
 
+using gloo_info::AlgorithmsOptions;
 using gloo_info::RdmaOptions;
 
 // True: all that was asked for can be had.
@@ -43,12 +44,40 @@ int main(int argc, char** argv) {
   wanted->add_option("--ib-port", rdma.port, "Number of the port (default: 1)");
   wanted->add_option("--ib-index", rdma.gidIndex,
                      "Index of the GID (default: -1, choose)");
+  AlgorithmsOptions algorithms;
+  bool wantsAlgorithms = false;
+  auto* table = app.add_option_group(
+      "Algorithms", "Which algorithm runs a collective of which size");
+  auto* flag = table->add_flag("--algorithms", wantsAlgorithms,
+                               "Print the decision table instead of the rest");
+  table->add_option("--ranks", algorithms.ranks, "Number of ranks (default: 8)")
+      ->check(CLI::Range(2, 1 << 20))
+      ->needs(flag);
+  table
+      ->add_option("--ranks-per-host", algorithms.ranksPerHost,
+                   "Ranks of one host (default: all)")
+      ->check(CLI::Range(1, 1 << 20))
+      ->needs(flag);
+  table
+      ->add_option("--transport", algorithms.transport,
+                   "tcp, shm, ibverbs or auto (default: tcp)")
+      ->check(CLI::IsMember({"tcp", "shm", "ibverbs", "auto"}))
+      ->needs(flag);
+  table
+      ->add_option("--tuning", algorithms.tuningFile,
+                   "Tuning file (default: that of GLOO_TUNING_FILE)")
+      ->needs(flag);
+  table->add_flag("--json", algorithms.json, "As JSON")->needs(flag);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   try {
+    if (wantsAlgorithms) {
+      gloo_info::printAlgorithms(std::cout, algorithms);
+      return 0;
+    }
     return printAll(rdma, wanted->count_all() > 0) ? 0 : 1;
   } catch (const std::exception& error) {
     std::cerr << "gloo_info: " << error.what() << "\n";

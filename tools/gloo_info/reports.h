@@ -24,4 +24,16 @@ struct RdmaOptions {
 // would use. False when none can be used.
 bool printRdma(std::ostream& out, const RdmaOptions& wanted);
 
+struct AlgorithmsOptions {
+  int ranks = 8;
+  int ranksPerHost = 0;  // 0: all are on one
+  std::string transport = "tcp";
+  std::string tuningFile;  // empty: what the environment names, if it does
+  bool json = false;
+};
+
+// Which algorithm a collective uses at which size, in what segments, and what
+// the model expects of it. Throws what Selection throws.
+void printAlgorithms(std::ostream& out, const AlgorithmsOptions& options);
+
 }  // namespace gloo_info

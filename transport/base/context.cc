@@ -403,4 +403,9 @@ std::shared_ptr<const internal::Profile> internal::profileOf(
   return base != nullptr ? base->profile() : nullptr;
 }
 
+std::string internal::transportOf(transport::Context& context) {
+  auto* base = dynamic_cast<transport::base::Context*>(&context);
+  return base != nullptr ? base->device().factory().kind() : std::string();
+}
+
 GLOO_NAMESPACE_END

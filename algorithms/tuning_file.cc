@@ -1,0 +1,234 @@
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "algorithms/tuning.h"
+#include "gloo/common/error.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kVersion = 1;
+constexpr int kMaxDepth = 8;
+constexpr double kMaxSeconds = 1000;
+constexpr double kMaxBytes = 1e15;
+constexpr double kMaxRanks = 1 << 20;
+
+[[noreturn]] void wrong(const std::string& where, const std::string& what) {
+  throw InvalidOperationException(
+      MakeString("GLOO_TUNING_FILE: ", where, ": ", what));
+}
+
+// Of what a file may contain: for the texts of errors.
+std::string shown(const json& value) {
+  constexpr size_t kMost = 40;
+  const std::string text =
+      value.dump(-1, ' ', true, json::error_handler_t::replace);
+  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
+}
+
+double numberOf(const json& value, const std::string& where, double least,
+                double most) {
+  const double number = value.is_number() ? value.get<double>() : NAN;
+  if (!(number >= least && number <= most)) {
+    wrong(where, MakeString("expected a number from ", least, " to ", most,
+                            ", found ", shown(value)));
+  }
+  return number;
+}
+
+const json& member(const json& object, const char* name, json::value_t type,
+                   const std::string& where) {
+  const auto it = object.find(name);
+  if (it == object.end() || it->type() != type) {
+    wrong(where, MakeString("no '", name, "', or not of the right type"));
+  }
+  return *it;
+}
+
+void requireObject(const json& value, const std::set<std::string>& names,
+                   const std::string& where) {
+  if (!value.is_object()) {
+    wrong(where, "expected an object, found " + shown(value));
+  }
+  for (const auto& item : value.items()) {
+    if (names.count(item.key()) == 0) {
+      wrong(where, "unknown member " + shown(item.key()));
+    }
+  }
+}
+
+Collective collectiveNamed(const std::string& name, const std::string& where) {
+  for (const AlgorithmInfo& info : catalogue()) {
+    if (nameOf(info.collective) == name) {
+      return info.collective;
+    }
+  }
+  wrong(where, "there is no such collective");
+}
+
+Table tableOf(const json& rows, Collective collective,
+              const std::string& where) {
+  if (!rows.is_array()) {
+    wrong(where, "expected an array, found " + shown(rows));
+  }
+  Table table;
+  for (const json& row : rows) {
+    requireObject(row, {"bytes", "algorithm"}, where);
+    const json& name = member(row, "algorithm", json::value_t::string, where);
+    const AlgorithmInfo* info =
+        findAlgorithm(collective, name.get_ref<const std::string&>());
+    if (info == nullptr) {
+      wrong(where, "there is no algorithm " + shown(name));
+    }
+    const auto bytes = static_cast<size_t>(
+        numberOf(row.value("bytes", json()), where + ".bytes", 0, kMaxBytes));
+    if (!table.empty() && bytes <= table.back().bytes) {
+      wrong(where, MakeString("bytes ", bytes, " after ", table.back().bytes,
+                              ": rows must ascend"));
+    }
+    table.push_back({bytes, info});
+  }
+  return table;
+}
+
+// One network of the file.
+struct Entry {
+  std::string transport;
+  int ranks = 0;
+  LinkParameters link;
+  double reducePerByte = 0;
+  double copyPerByte = 0;
+  size_t segmentBytes = 0;
+  std::map<Collective, Table> best;
+};
+
+Entry entryOf(const json& object, const std::string& where) {
+  requireObject(
+      object,
+      {"transport", "ranks", "latency", "overhead", "gap", "gap_per_byte",
+       "reduce_per_byte", "copy_per_byte", "segment_bytes", "best"},
+      where);
+  const auto number = [&](const char* name, double least, double most) {
+    return numberOf(object.value(name, json()), where + "." + name, least,
+                    most);
+  };
+  const auto seconds = [&](const char* name) {
+    return number(name, 0, kMaxSeconds);
+  };
+  Entry entry;
+  entry.transport = member(object, "transport", json::value_t::string, where)
+                        .get<std::string>();
+  entry.ranks = static_cast<int>(number("ranks", 1, kMaxRanks));
+  entry.link.latency = seconds("latency");
+  entry.link.overhead = seconds("overhead");
+  entry.link.gap = seconds("gap");
+  entry.link.gapPerByte = seconds("gap_per_byte");
+  entry.reducePerByte = seconds("reduce_per_byte");
+  entry.copyPerByte = seconds("copy_per_byte");
+  entry.segmentBytes =
+      static_cast<size_t>(number("segment_bytes", 1, kMaxBytes));
+  if (object.contains("best")) {
+    const json& best = member(object, "best", json::value_t::object, where);
+    for (const auto& item : best.items()) {
+      const std::string place = where + ".best." + item.key();
+      const Collective collective = collectiveNamed(item.key(), place);
+      entry.best[collective] = tableOf(item.value(), collective, place);
+    }
+  }
+  return entry;
+}
+
+std::vector<Entry> entriesOf(const std::string& text) {
+  // nlohmann::json copies and prints recursively, but parses in a loop.
+  bool deep = false;
+  const json file = json::parse(
+      text,
+      [&deep](int depth, json::parse_event_t, const json&) {
+        deep |= depth > kMaxDepth;
+        return !deep;
+      },
+      false);
+  if (deep) {
+    wrong("the file", "it is nested too deeply");
+  }
+  if (file.is_discarded()) {
+    wrong("the file",
+          "it is no JSON text; write it with 'benchmark --tune FILE'");
+  }
+  requireObject(file, {"version", "networks"}, "the file");
+  numberOf(file.value("version", json()), "version", kVersion, kVersion);
+  std::vector<Entry> entries;
+  std::set<std::pair<std::string, int>> seen;
+  for (const json& object :
+       member(file, "networks", json::value_t::array, "the file")) {
+    const std::string where = MakeString("networks[", entries.size(), "]");
+    entries.push_back(entryOf(object, where));
+    const Entry& entry = entries.back();
+    if (!seen.insert({entry.transport, entry.ranks}).second) {
+      wrong(where, MakeString("a second one of ", entry.transport, " and ",
+                              entry.ranks, " ranks"));
+    }
+  }
+  return entries;
+}
+
+// The table of one collective for another with algorithms of the same names.
+void lendTable(std::map<Collective, Table>& best, Collective from,
+               Collective to) {
+  const auto it = best.find(from);
+  if (it == best.end() || best.count(to) > 0) {
+    return;
+  }
+  Table table = it->second;
+  for (TableRow& row : table) {
+    row.algorithm = findAlgorithm(to, row.algorithm->name);
+  }
+  const bool all =
+      std::all_of(table.begin(), table.end(),
+                  [](const TableRow& row) { return row.algorithm != nullptr; });
+  if (all) {
+    best[to] = std::move(table);
+  }
+}
+
+}  // namespace
+
+void applyTuningFile(const std::string& text, const std::string& transport,
+                     int size, Tuning& tuning) {
+  const std::vector<Entry> entries = entriesOf(text);
+  // Of so many ranks or, if there are none, the next larger or smaller number.
+  const auto distance = [&](const Entry& entry) {
+    return std::abs(std::log2(double(entry.ranks) / size));
+  };
+  const Entry* nearest = nullptr;
+  for (const Entry& entry : entries) {
+    if (entry.transport == transport &&
+        (nearest == nullptr || distance(entry) < distance(*nearest))) {
+      nearest = &entry;
+    }
+  }
+  if (nearest == nullptr) {
+    return;
+  }
+  tuning.network.between = tuning.network.inside = nearest->link;
+  tuning.network.reducePerByte = nearest->reducePerByte;
+  tuning.network.copyPerByte = nearest->copyPerByte;
+  tuning.segmentBytes = nearest->segmentBytes;
+  tuning.best.clear();
+  if (nearest->ranks == size) {
+    tuning.best = nearest->best;
+    lendTable(tuning.best, Collective::kReduceScatter,
+              Collective::kReduceScatterv);
+    lendTable(tuning.best, Collective::kAllgather, Collective::kAllgatherv);
+  }
+}
+
+}  // namespace algorithms
+GLOO_NAMESPACE_END

@@ -1,0 +1,211 @@
+#include "benchmarks/benchmark/contest.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <stdexcept>
+
+#include "gloo/allreduce.h"
+#include "gloo/barrier.h"
+#include "gloo/internal/algorithms.h"
+#include "gloo/math.h"
+#include "gloo/rendezvous/context.h"
+#include "gloo/rendezvous/prefix_store.h"
+
+namespace benchmark {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using ContextPtr = std::shared_ptr<gloo::Context>;
+
+constexpr const char* kVariable = "GLOO_ALGORITHM";
+constexpr size_t kRounds = 6;  // of turns
+constexpr size_t kMaxIterations = 400;
+constexpr std::chrono::milliseconds kTimeEach{100};
+// Who takes so many times as long as the quickest need not be known better.
+constexpr double kHopeless = 3;
+
+double median(std::vector<double> values) {
+  const auto middle =
+      values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Names of the collective's algorithms for so many ranks.
+std::vector<std::string> algorithmsOf(const std::string& collective,
+                                      int ranks) {
+  for (const auto& names : gloo::internal::algorithmNames(ranks)) {
+    if (names.collective == collective) {
+      return names.algorithms;
+    }
+  }
+  throw std::logic_error("no collective " + collective);
+}
+
+// That forces algorithm `index` of every collective that has so many.
+std::string wish(size_t index, int ranks) {
+  std::string text;
+  for (const auto& names : gloo::internal::algorithmNames(ranks)) {
+    if (index < names.algorithms.size()) {
+      text += names.collective + "=" + names.algorithms[index] + ",";
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+Contest::Contest(const Options& options,
+                 std::shared_ptr<gloo::transport::Device> device,
+                 std::shared_ptr<gloo::rendezvous::Store> store)
+    : options_(options), device_(std::move(device)), store_(std::move(store)) {
+  control_ = connect(kVariable, "");
+}
+
+void Contest::connectAll() {
+  automatic_ = connect(kVariable, "");
+  size_t most = 0;
+  for (const Entry* entry : entries()) {
+    most =
+        std::max(most, algorithmsOf(entry->collective, options_.size).size());
+  }
+  for (size_t i = 0; i < most; i++) {
+    forced_.push_back(connect(kVariable, wish(i, options_.size)));
+  }
+}
+
+Contest::~Contest() {
+  for (const auto& context : all_) {
+    context->closeConnections();
+  }
+}
+
+ContextPtr Contest::connect(const std::string& variable,
+                            const std::string& value) {
+  setenv(variable.c_str(), value.c_str(), 1);
+  auto context = std::make_shared<gloo::rendezvous::Context>(
+      options_.rank, options_.size, options_.base);
+  auto own = std::make_shared<gloo::rendezvous::PrefixStore>(
+      "contest" + std::to_string(all_.size()), store_);
+  context->connectFullMesh(own, device_);
+  unsetenv(variable.c_str());
+  all_.push_back(context);
+  return context;
+}
+
+std::vector<const Entry*> Contest::entries() const {
+  std::vector<const Entry*> found;
+  for (const Entry& entry : allBenchmarks()) {
+    if (!entry.collective.empty() &&
+        (options_.name.empty() || options_.name == entry.name)) {
+      found.push_back(&entry);
+    }
+  }
+  return found;
+}
+
+std::vector<size_t> Contest::sizes() const {
+  std::vector<size_t> sizes;
+  for (size_t bytes = 4; bytes <= options_.largestBytes; bytes *= 4) {
+    sizes.push_back(bytes);
+  }
+  return sizes;
+}
+
+size_t Contest::elementsFor(const Entry& entry, size_t bytes) const {
+  const double times = entry.traffic(options_.size).algorithm;
+  const size_t elements = size_t(double(bytes / sizeof(float)) / times);
+  // Every rank has a part of what is scattered.
+  const bool parts = entry.collective == "reduce_scatter";
+  return parts && elements < size_t(options_.size) ? 0 : elements;
+}
+
+void Contest::addUp(std::vector<double>& values) const {
+  gloo::AllreduceOptions sum(control_);
+  sum.setOutput(values.data(), values.size());
+  sum.setReduceFunction([](void* c, const void* a, const void* b, size_t n) {
+    gloo::sum<double>(c, a, b, n);
+  });
+  gloo::allreduce(sum);
+}
+
+// Seconds of each iteration on this rank.
+std::vector<double> Contest::turn(const Entry& entry, size_t elements,
+                                  const ContextPtr& context,
+                                  size_t iterations) {
+  const auto benchmark = entry.makeFloat({context, &options_, elements});
+  std::vector<double> seconds;
+  for (size_t i = 0; i <= iterations; i++) {
+    benchmark->fill(i);
+    gloo::BarrierOptions barrier(control_);
+    gloo::barrier(barrier);
+    const auto start = Clock::now();
+    benchmark->run();
+    benchmark->touch();
+    const std::chrono::duration<double> spent = Clock::now() - start;
+    // The first warms up, and shows that the result is right.
+    if (i > 0) {
+      seconds.push_back(spent.count());
+    } else if (options_.verify) {
+      const std::string errors = benchmark->check(i);
+      if (!errors.empty()) {
+        throw std::runtime_error("wrong result of " + entry.name + ": " +
+                                 errors);
+      }
+    }
+  }
+  return seconds;
+}
+
+std::vector<double> Contest::measure(const Entry& entry, size_t elements,
+                                     const std::vector<ContextPtr>& contexts) {
+  constexpr size_t kTrials = 3;
+  std::vector<double> trial;
+  for (const auto& context : contexts) {
+    trial.push_back(median(turn(entry, elements, context, kTrials)));
+  }
+  addUp(trial);  // from here on equal on all ranks
+  const double ranks = options_.size;
+  const double quickest = *std::min_element(trial.begin(), trial.end());
+  const std::chrono::duration<double> budget =
+      options_.iterationTime.value_or(kTimeEach);
+  const double wanted = budget.count() / (quickest / ranks) / kRounds;
+  const size_t each = size_t(
+      std::clamp(std::ceil(wanted), 2.0, double(kMaxIterations / kRounds)));
+  std::vector<double> best = trial;
+  for (size_t round = 0; round < kRounds; round++) {
+    for (size_t i = 0; i < contexts.size(); i++) {
+      if (trial[i] < kHopeless * quickest) {
+        auto seconds = turn(entry, elements, contexts[i], each);
+        addUp(seconds);
+        best[i] = std::min(best[i], median(std::move(seconds)));
+      }
+    }
+  }
+  for (double& seconds : best) {
+    seconds *= 1e6 / ranks;
+  }
+  return best;
+}
+
+std::vector<Contestant> Contest::measure(const Entry& entry, size_t elements) {
+  if (automatic_ == nullptr) {
+    connectAll();
+  }
+  const auto names = algorithmsOf(entry.collective, options_.size);
+  std::vector<ContextPtr> contexts{automatic_};
+  std::vector<Contestant> result{{"auto"}};
+  for (size_t i = 0; i < names.size(); i++) {
+    contexts.push_back(forced_[i]);
+    result.push_back({names[i]});
+  }
+  const auto us = measure(entry, elements, contexts);
+  for (size_t i = 0; i < us.size(); i++) {
+    result[i].us = us[i];
+  }
+  return result;
+}
+
+}  // namespace benchmark

@@ -1,0 +1,84 @@
+// The algorithms of a collective against each other and against the library's
+// choice, turn by turn.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "benchmarks/benchmark/options.h"
+#include "benchmarks/benchmark/registry.h"
+#include "gloo/context.h"
+#include "gloo/rendezvous/store.h"
+#include "gloo/transport/device.h"
+
+namespace benchmark {
+
+// "auto", the library's choice, or an algorithm.
+struct Contestant {
+  std::string name;
+  // The least of its turns' medians: what else the host does costs time only.
+  // The time of an iteration is the mean over the ranks.
+  double us = 0;
+};
+
+// The part of one rank: all ranks make the same calls in the same order. One
+// thread.
+class Contest {
+ public:
+  // Connects the context of control().
+  Contest(const Options& options,
+          std::shared_ptr<gloo::transport::Device> device,
+          std::shared_ptr<gloo::rendezvous::Store> store);
+  ~Contest();
+  Contest(const Contest&) = delete;
+  Contest& operator=(const Contest&) = delete;
+
+  // Another context, made with this environment variable, which is unset then.
+  std::shared_ptr<gloo::Context> connect(const std::string& variable,
+                                         const std::string& value);
+
+  // The benchmarks that take part: that of --name, or all that have algorithms.
+  std::vector<const Entry*> entries() const;
+
+  // The sizes at which they do, in bytes of all that the operation is about:
+  // 4 B to --largest by powers of four.
+  std::vector<size_t> sizes() const;
+
+  // Elements of the benchmark for so many bytes in total; 0: too few.
+  size_t elementsFor(const Entry& entry, size_t bytes) const;
+
+  // auto, then every algorithm; equal on all ranks. The first call connects
+  // contexts that are alike but for what GLOO_ALGORITHM, which it sets and
+  // unsets, asks of them. Throws if a result is wrong.
+  std::vector<Contestant> measure(const Entry& entry, size_t elements);
+
+  // The same for contexts of the caller's.
+  std::vector<double> measure(
+      const Entry& entry, size_t elements,
+      const std::vector<std::shared_ptr<gloo::Context>>& contexts);
+
+  // For what the ranks have to agree on, and for measuring messages.
+  const std::shared_ptr<gloo::Context>& control() const { return control_; }
+
+  // The sum over the ranks of each value, in place.
+  void addUp(std::vector<double>& values) const;
+
+ private:
+  void connectAll();
+  std::vector<double> turn(const Entry& entry, size_t elements,
+                           const std::shared_ptr<gloo::Context>& context,
+                           size_t iterations);
+
+  const Options& options_;
+  std::shared_ptr<gloo::transport::Device> device_;
+  const std::shared_ptr<gloo::rendezvous::Store> store_;
+  std::vector<std::shared_ptr<gloo::Context>> all_;
+  std::shared_ptr<gloo::Context> control_;
+  std::shared_ptr<gloo::Context> automatic_;
+  // Number i is forced to use algorithm i of every collective.
+  std::vector<std::shared_ptr<gloo::Context>> forced_;
+};
+
+}  // namespace benchmark

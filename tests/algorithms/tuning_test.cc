@@ -1,0 +1,208 @@
+#include "algorithms/tuning.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "algorithms/selection.h"
+#include "gloo/common/error.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+namespace {
+
+using internal::Profile;
+using testing::HasSubstr;
+
+// One network of a file; `more`: further members.
+std::string network(const std::string& transport, int ranks,
+                    const std::string& more = "") {
+  return R"({"transport": ")" + transport + R"(", "ranks": )" +
+         std::to_string(ranks) +
+         R"(, "latency": 1e-5, "overhead": 1e-6, "gap": 2e-6,
+            "gap_per_byte": 1e-9, "reduce_per_byte": 1e-10,
+            "copy_per_byte": 2e-10, "segment_bytes": 50000)" +
+         more + "}";
+}
+
+std::string file(const std::string& networks) {
+  return R"({"version": 1, "networks": [)" + networks + "]}";
+}
+
+constexpr const char* kTable = R"(, "best": {
+  "allreduce": [{"bytes": 0, "algorithm": "flat"},
+                {"bytes": 1000, "algorithm": "ring"},
+                {"bytes": 2000, "algorithm": "halving_doubling"}],
+  "reduce_scatter": [{"bytes": 64, "algorithm": "recursive_halving"}],
+  "allgather": [{"bytes": 0, "algorithm": "neighbour_exchange"}]})";
+
+Choice choose(const std::string& text, int size, size_t bytes,
+              Collective collective = Collective::kAllreduce,
+              const char* forced = nullptr) {
+  Profile profile;
+  profile.tuning = text;
+  return Selection(profile, size, "tcp")
+      .choose(collective, {0, size}, bytes, forced, 1 << 20);
+}
+
+std::string nameOfChoice(const std::string& text, int size, size_t bytes,
+                         Collective collective = Collective::kAllreduce) {
+  return std::string(choose(text, size, bytes, collective).algorithm->name);
+}
+
+TEST(Tuning, ATableDecidesFromEachRowsBytesOn) {
+  const std::string text = file(network("tcp", 4, kTable));
+  EXPECT_EQ("flat", nameOfChoice(text, 4, 0));
+  EXPECT_EQ("flat", nameOfChoice(text, 4, 999));
+  EXPECT_EQ("ring", nameOfChoice(text, 4, 1000));
+  EXPECT_EQ("ring", nameOfChoice(text, 4, 1999));
+  EXPECT_EQ("halving_doubling", nameOfChoice(text, 4, 2000));
+  EXPECT_EQ("halving_doubling", nameOfChoice(text, 4, size_t{1} << 40));
+}
+
+TEST(Tuning, AWishGoesBeforeATable) {
+  const std::string text = file(network("tcp", 4, kTable));
+  EXPECT_EQ(
+      "bcube",
+      choose(text, 4, 0, Collective::kAllreduce, "bcube").algorithm->name);
+}
+
+TEST(Tuning, BelowATablesFirstRowTheModelDecides) {
+  const std::string text = file(network("tcp", 4, kTable));
+  EXPECT_EQ("recursive_halving",
+            nameOfChoice(text, 4, 64, Collective::kReduceScatter));
+  EXPECT_EQ("pairwise", nameOfChoice(text, 4, 63, Collective::kReduceScatter));
+}
+
+TEST(Tuning, TheFormsWithDifferentCountsUseTheTableOfTheOther) {
+  const std::string text = file(network("tcp", 4, kTable));
+  EXPECT_EQ("recursive_halving",
+            nameOfChoice(text, 4, 64, Collective::kReduceScatterv));
+  EXPECT_EQ("neighbour_exchange",
+            nameOfChoice(text, 4, 64, Collective::kAllgatherv));
+}
+
+TEST(Tuning, WhatATableNamesMustWorkForTheSize) {
+  // There is no neighbour exchange of 3 ranks.
+  const std::string text = file(network("tcp", 3, kTable));
+  EXPECT_NE("neighbour_exchange",
+            nameOfChoice(text, 3, 64, Collective::kAllgather));
+}
+
+Tuning applied(const std::string& text, const std::string& transport,
+               int size) {
+  Tuning tuning = shippedTuning(transport, size, true);
+  applyTuningFile(text, transport, size, tuning);
+  return tuning;
+}
+
+TEST(Tuning, ParametersAreThoseOfTheTransport) {
+  const std::string text = file(network("shm", 4, kTable));
+  const Tuning tuning = applied(text, "shm", 4);
+  EXPECT_EQ(1e-5, tuning.network.inside.latency);
+  EXPECT_EQ(1e-6, tuning.network.inside.overhead);
+  EXPECT_EQ(2e-6, tuning.network.inside.gap);
+  EXPECT_EQ(1e-9, tuning.network.inside.gapPerByte);
+  EXPECT_EQ(1e-10, tuning.network.reducePerByte);
+  EXPECT_EQ(2e-10, tuning.network.copyPerByte);
+  EXPECT_EQ(50000u, tuning.segmentBytes);
+  EXPECT_EQ(3u + 2u, tuning.best.size());
+  const Tuning other = applied(text, "tcp", 4);
+  EXPECT_EQ(shippedTuning("tcp", 4, true).network.inside.latency,
+            other.network.inside.latency);
+  EXPECT_TRUE(other.best.empty());
+}
+
+TEST(Tuning, ParametersOfTheNearestNumberOfRanksButNoTable) {
+  std::string far = network("tcp", 32, kTable);
+  far.replace(far.find("1e-5"), 4, "9e-5");
+  const std::string text = file(network("tcp", 4, kTable) + "," + far);
+  EXPECT_EQ(1e-5, applied(text, "tcp", 8).network.inside.latency);
+  EXPECT_EQ(9e-5, applied(text, "tcp", 20).network.inside.latency);
+  EXPECT_TRUE(applied(text, "tcp", 8).best.empty());
+}
+
+TEST(Tuning, EveryTransportHasParameters) {
+  for (const char* transport : {"tcp", "shm", "ibverbs", "auto", ""}) {
+    for (const bool oneHost : {false, true}) {
+      const Tuning tuning = shippedTuning(transport, 8, oneHost);
+      for (const LinkParameters& link :
+           {tuning.network.between, tuning.network.inside}) {
+        EXPECT_GT(link.latency, 0);
+        EXPECT_GT(link.gapPerByte, 0);
+      }
+      EXPECT_GT(tuning.network.reducePerByte, 0);
+      EXPECT_GT(tuning.segmentBytes, 0u);
+    }
+  }
+}
+
+// ---- Files that make no sense. ----
+
+std::string errorOf(const std::string& text) {
+  try {
+    applied(text, "tcp", 4);
+  } catch (const InvalidOperationException& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+TEST(TuningFile, WhatIsWrongIsNamedWithItsPlace) {
+  const auto best = [](const std::string& tables) {
+    return file(network("tcp", 2, ", \"best\": {" + tables + "}"));
+  };
+  const std::pair<std::string, const char*> cases[] = {
+      {"alpha 5e-6", "no JSON"},
+      {"{", "no JSON"},
+      {std::string("\0", 1), "no JSON"},
+      {"null", "expected an object"},
+      {"[]", "expected an object"},
+      {"{}", "version"},
+      {R"({"version": 2, "networks": []})", "version"},
+      {R"({"version": "1", "networks": []})", "version"},
+      {R"({"version": 1})", "networks"},
+      {R"({"version": 1, "networks": {}})", "networks"},
+      {R"({"version": 1, "networks": [], "more": 1})", "more"},
+      {file("1"), "networks[0]"},
+      {file(network("tcp", 4) + ",[]"), "networks[1]"},
+      {file(network("tcp", 4) + "," + network("tcp", 4)), "a second one"},
+      {file(network("tcp", 0)), "networks[0].ranks"},
+      {file(network("tcp", 2, ", \"latency\": -1")), "latency"},
+      {file(network("tcp", 2, ", \"latency\": \"1\"")), "latency"},
+      {file(network("tcp", 2, ", \"latency\": 1e300")), "latency"},
+      {file(network("tcp", 2, ", \"latency\": 1e400")), "no JSON"},
+      {file(network("tcp", 2, ", \"segment_bytes\": 0")), "segment_bytes"},
+      {file(network("tcp", 2, ", \"speed\": 1")), "speed"},
+      {file(R"({"transport": 1})"), "transport"},
+      {file(network("tcp", 2, ", \"best\": []")), "best"},
+      {best(R"("allruduce": [])"), "allruduce"},
+      {best(R"("allreduce": {})"), "best.allreduce"},
+      {best(R"("allreduce": [1])"), "best.allreduce"},
+      {best(R"("allreduce": [{"bytes": 0}])"), "algorithm"},
+      {best(R"("allreduce": [{"algorithm": "ring"}])"), "bytes"},
+      {best(R"("allreduce": [{"bytes": -1, "algorithm": "ring"}])"), "bytes"},
+      {best(R"("allreduce": [{"bytes": 0, "algorithm": "rong"}])"), "rong"},
+      {best(R"("allreduce": [{"bytes": 5, "algorithm": "ring"},
+                             {"bytes": 5, "algorithm": "flat"}])"),
+       "ascend"},
+  };
+  for (const auto& [text, part] : cases) {
+    EXPECT_THAT(errorOf(text), HasSubstr("GLOO_TUNING_FILE: ")) << text;
+    EXPECT_THAT(errorOf(text), HasSubstr(part)) << text;
+  }
+}
+
+TEST(TuningFile, DeepNestingAndWildBytesAreErrorsOnly) {
+  EXPECT_THAT(errorOf(std::string(60000, '[')), HasSubstr("deep"));
+  std::string nested(30000, '[');
+  nested += std::string(30000, ']');
+  EXPECT_THAT(errorOf(nested), HasSubstr("deep"));
+  EXPECT_THAT(errorOf("{\"" + std::string(50000, 'x') + "\": 1}"),
+              HasSubstr("unknown member"));
+  EXPECT_LT(errorOf("{\"" + std::string(50000, 'x') + "\": 1}").size(), 200u);
+  EXPECT_THAT(errorOf("{\"\xff\xfe\": 1}"), HasSubstr("no JSON"));
+}
+
+}  // namespace
+}  // namespace algorithms
+GLOO_NAMESPACE_END

@@ -1,0 +1,39 @@
+#include "benchmarks/benchmark/tune.h"
+
+#include <gtest/gtest.h>
+
+namespace benchmark {
+namespace {
+
+Measured at(size_t bytes, double a, double b) {
+  return {bytes, {{"a", a}, {"b", b}}};
+}
+
+TEST(BestOf, OneWinnerIsOneRow) {
+  const auto best = bestOf({at(4, 1, 2), at(16, 1, 2)});
+  ASSERT_EQ(best.size(), 1u);
+  EXPECT_EQ(best[0].bytes, 0u);
+  EXPECT_EQ(best[0].algorithm, "a");
+}
+
+TEST(BestOf, WinnersChangeWhereTheirTimesCross) {
+  // As much quicker at the one size as slower at the other: in the middle.
+  const auto best = bestOf({at(100, 1, 2), at(10000, 4, 2)});
+  ASSERT_EQ(best.size(), 2u);
+  EXPECT_EQ(best[1].bytes, 1000u);
+  EXPECT_EQ(best[1].algorithm, "b");
+}
+
+TEST(BestOf, AWinnerKeepsItsPlaceWhereAnotherIsHardlyBetter) {
+  EXPECT_EQ(bestOf({at(4, 1, 2), at(16, 1, 0.98), at(64, 1, 2)}).size(), 1u);
+}
+
+TEST(BestOf, RowsAscend) {
+  const auto best = bestOf({at(4, 1, 2), at(5, 2, 1), at(6, 1, 2)});
+  ASSERT_EQ(best.size(), 3u);
+  EXPECT_LT(best[0].bytes, best[1].bytes);
+  EXPECT_LT(best[1].bytes, best[2].bytes);
+}
+
+}  // namespace
+}  // namespace benchmark

@@ -1,0 +1,185 @@
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "algorithms/selection.h"
+#include "tools/gloo_info/reports.h"
+
+namespace gloo_info {
+namespace {
+
+namespace algorithms = gloo::algorithms;
+using algorithms::Choice;
+using algorithms::Collective;
+
+constexpr size_t kLargest = size_t{1} << 30;
+// What callers allow, unless they say otherwise.
+constexpr size_t kMaxSegment = size_t{1} << 20;
+
+// Sizes, from `first` to `last` bytes, with the same answer.
+struct Range {
+  size_t first = 0;
+  size_t last = 0;
+  const algorithms::AlgorithmInfo* algorithm = nullptr;
+  size_t segmentBytes = 0;  // 0: not cut
+  double firstSeconds = 0;
+  double lastSeconds = 0;
+};
+
+class Decisions {
+ public:
+  Decisions(const algorithms::Selection& selection, int ranks)
+      : selection_(selection), setting_{0, ranks} {}
+
+  std::vector<Range> ranges(Collective collective) const {
+    std::vector<Range> found{at(collective, 0)};
+    if (!hasSizes(collective)) {
+      return found;
+    }
+    for (size_t bytes = 1; bytes <= kLargest; bytes *= 2) {
+      const Range next = at(collective, bytes);
+      if (!same(found.back(), next)) {
+        extend(collective, found, bytes);
+      }
+      grow(found.back(), next);
+    }
+    return found;
+  }
+
+ private:
+  // That all ranks know.
+  static bool hasSizes(Collective collective) {
+    return collective != Collective::kBarrier &&
+           collective != Collective::kGatherv &&
+           collective != Collective::kAlltoallv;
+  }
+
+  Range at(Collective collective, size_t bytes) const {
+    const Choice choice =
+        selection_.choose(collective, setting_, bytes, nullptr, kMaxSegment);
+    const size_t segment =
+        choice.segmentBytes < bytes ? choice.segmentBytes : 0;
+    return {bytes,   bytes,          choice.algorithm,
+            segment, choice.seconds, choice.seconds};
+  }
+
+  static bool same(const Range& a, const Range& b) {
+    return a.algorithm == b.algorithm && a.segmentBytes == b.segmentBytes;
+  }
+
+  static void grow(Range& range, const Range& by) {
+    range.last = by.last;
+    range.lastSeconds = by.lastSeconds;
+  }
+
+  // Finds where the answers change between the last range and `bytes`.
+  void extend(Collective collective, std::vector<Range>& found,
+              size_t bytes) const {
+    while (!same(found.back(), at(collective, bytes))) {
+      size_t low = found.back().last;
+      size_t high = bytes;
+      while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        (same(found.back(), at(collective, middle)) ? low : high) = middle;
+      }
+      grow(found.back(), at(collective, low));
+      found.push_back(at(collective, high));
+    }
+  }
+
+  const algorithms::Selection& selection_;
+  const algorithms::Setting setting_;
+};
+
+std::vector<Collective> collectives() {
+  std::vector<Collective> all;
+  for (const auto& info : algorithms::catalogue()) {
+    if (all.empty() || all.back() != info.collective) {
+      all.push_back(info.collective);
+    }
+  }
+  return all;
+}
+
+std::string microseconds(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f", seconds * 1e6);
+  return text;
+}
+
+void printText(std::ostream& out, std::string_view collective,
+               const std::vector<Range>& ranges) {
+  for (const Range& range : ranges) {
+    char line[160];
+    std::snprintf(
+        line, sizeof(line), "%-18s %12zu %12zu  %-20s %12s %12s %12s\n",
+        std::string(collective).c_str(), range.first, range.last,
+        std::string(range.algorithm->name).c_str(),
+        range.segmentBytes == 0 ? "-"
+                                : std::to_string(range.segmentBytes).c_str(),
+        microseconds(range.firstSeconds).c_str(),
+        microseconds(range.lastSeconds).c_str());
+    out << line;
+    collective = "";
+  }
+}
+
+void addJson(nlohmann::json& rows, std::string_view collective,
+             const std::vector<Range>& ranges) {
+  for (const Range& range : ranges) {
+    rows.push_back({{"collective", collective},
+                    {"first_bytes", range.first},
+                    {"last_bytes", range.last},
+                    {"algorithm", range.algorithm->name},
+                    {"segment_bytes", range.segmentBytes},
+                    {"first_seconds", range.firstSeconds},
+                    {"last_seconds", range.lastSeconds}});
+  }
+}
+
+}  // namespace
+
+void printAlgorithms(std::ostream& out, const AlgorithmsOptions& options) {
+  if (!options.tuningFile.empty()) {
+    setenv("GLOO_TUNING_FILE", options.tuningFile.c_str(), 1);
+  }
+  auto profile = gloo::internal::Profile::fromEnvironment();
+  const int perHost =
+      options.ranksPerHost > 0 ? options.ranksPerHost : options.ranks;
+  for (int rank = 0; rank < options.ranks; rank++) {
+    profile.hostOfRank.push_back(rank / perHost);
+  }
+  const algorithms::Selection selection(profile, options.ranks,
+                                        options.transport);
+  const Decisions decisions(selection, options.ranks);
+  nlohmann::json rows = nlohmann::json::array();
+  if (!options.json) {
+    out << options.ranks << " ranks, " << options.transport
+        << "; bytes: of the vector, or of all ranks' blocks together; us: as "
+           "the model expects\n";
+    char line[160];
+    std::snprintf(line, sizeof(line), "%-18s %12s %12s  %-20s %12s %12s %12s\n",
+                  "collective", "from (B)", "to (B)", "algorithm",
+                  "segment (B)", "from (us)", "to (us)");
+    out << line;
+  }
+  for (const Collective collective : collectives()) {
+    const auto ranges = decisions.ranges(collective);
+    if (options.json) {
+      addJson(rows, nameOf(collective), ranges);
+    } else {
+      printText(out, nameOf(collective), ranges);
+    }
+  }
+  if (options.json) {
+    out << nlohmann::json{{"transport", options.transport},
+                          {"ranks", options.ranks},
+                          {"decisions", rows}}
+               .dump(1)
+        << "\n";
+  }
+}
+
+}  // namespace gloo_info

@@ -50,7 +50,7 @@ constexpr AlgorithmInfo kCatalogue[] = {
     {kAllgather, 31, "neighbour_exchange", allgatherNeighbourExchange, nullptr,
      work::neighbourExchange, isEven},
     {kAllgather, 28, "ring", allgatherRing, nullptr, work::allgatherRing},
-    {kAllgather, 29, "bruck", allgatherBruck, nullptr, work::binomialGather},
+    {kAllgather, 29, "bruck", allgatherBruck, nullptr, work::allgatherBruck},
     {kAllgatherv, 36, "recursive_doubling", allgatherRecursiveDoubling, nullptr,
      work::binomialGather, isPowerOfTwo},
     {kAllgatherv, 37, "neighbour_exchange", allgatherNeighbourExchange, nullptr,

@@ -39,13 +39,15 @@ std::string_view nameOf(Collective collective);
 // (of the vector, or of all ranks' blocks together; what is not a multiple of
 // the number of blocks is rounded up); messages that a rank sends or receives
 // one after the other (0: one per round); segments that pass before the last
-// rank's first one does, where the whole vector flows through all ranks.
+// rank's first one does, where the whole vector flows through all ranks; what a
+// rank copies to put blocks in order, as a fraction of all bytes.
 struct Work {
   double rounds = 0;
   double moved = 0;
   double reduced = 0;
   double messages = 0;
   double fill = 0;
+  double copied = 0;
 };
 
 struct AlgorithmInfo {

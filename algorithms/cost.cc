@@ -12,7 +12,8 @@ constexpr size_t kLeastSegment = 4096;
 }  // namespace
 
 double costOf(const Work& work, size_t bytes, size_t segmentBytes,
-              const LinkParameters& link, double reducePerByte) {
+              const Costs& costs) {
+  const LinkParameters& link = costs.link;
   const double n = static_cast<double>(bytes);
   const double segment =
       std::min(n, static_cast<double>(std::max<size_t>(1, segmentBytes)));
@@ -23,24 +24,28 @@ double costOf(const Work& work, size_t bytes, size_t segmentBytes,
   const double starts =
       (messages - work.rounds) * std::max(link.gap, link.overhead);
   // What is reduced arrives first. Of the two, segment by segment, the quicker
-  // one is hidden but for a segment of each round.
+  // one is hidden but for a segment of each round, unless both keep the
+  // processor busy.
   const double arriving = work.reduced * n * link.gapPerByte;
-  const double reducing = work.reduced * n * reducePerByte;
+  const double reducing = work.reduced * n * costs.reducePerByte;
   const double pieces =
       work.rounds > 0 ? std::max(1.0, segments / work.rounds) : 1;
-  const double exposed = std::max(0.0, reducing - arriving) +
-                         std::min(arriving, reducing) / pieces;
+  const double exposed = link.byProcessor
+                             ? reducing
+                             : std::max(0.0, reducing - arriving) +
+                                   std::min(arriving, reducing) / pieces;
   return work.rounds * (link.latency + 2 * link.overhead) + starts +
-         (moved + work.fill * segment) * link.gapPerByte + exposed;
+         (moved + work.fill * segment) * link.gapPerByte + exposed +
+         work.copied * n * costs.copyPerByte;
 }
 
 size_t bestSegment(const Work& work, size_t bytes, size_t maxSegmentBytes,
-                   const LinkParameters& link, double reducePerByte) {
+                   const Costs& costs) {
   constexpr double kWorthIt = 0.99;
   size_t best = std::max<size_t>(1, maxSegmentBytes);
-  double least = costOf(work, bytes, best, link, reducePerByte);
+  double least = costOf(work, bytes, best, costs);
   for (size_t segment = best / 2; segment >= kLeastSegment; segment /= 2) {
-    const double seconds = costOf(work, bytes, segment, link, reducePerByte);
+    const double seconds = costOf(work, bytes, segment, costs);
     if (seconds < kWorthIt * least) {
       best = segment;
       least = seconds;

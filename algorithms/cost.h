@@ -9,15 +9,22 @@
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
 
+// What a rank's messages and its local work cost.
+struct Costs {
+  LinkParameters link;
+  double reducePerByte = 0;
+  double copyPerByte = 0;
+};
+
 // Seconds of `work` on `bytes` in total, in segments of at most
 // `segmentBytes`: LogGP, and what is reduced while nothing is on the way.
 double costOf(const Work& work, size_t bytes, size_t segmentBytes,
-              const LinkParameters& link, double reducePerByte);
+              const Costs& costs);
 
 // The length of segments for which that is least, at most `maxSegmentBytes`.
 // Of lengths that cost the same to within a hundredth, the longest.
 size_t bestSegment(const Work& work, size_t bytes, size_t maxSegmentBytes,
-                   const LinkParameters& link, double reducePerByte);
+                   const Costs& costs);
 
 }  // namespace algorithms
 GLOO_NAMESPACE_END

@@ -13,6 +13,8 @@ struct LinkParameters {
   double overhead = 0;    // o: of CPU, on each side, per message
   double gap = 0;         // g: between two messages of a rank, at least
   double gapPerByte = 0;  // G: per byte of a message
+  // The processors move the bytes, as with TCP: they do not reduce meanwhile.
+  bool byProcessor = false;
 };
 
 // A network of hosts with `ranksPerHost` ranks each, rank by rank.

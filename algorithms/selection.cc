@@ -113,14 +113,17 @@ Choice Selection::estimate(const AlgorithmInfo& algorithm,
                            const Setting& setting, size_t bytes,
                            size_t maxSegmentBytes) const {
   const Work work = algorithm.work(setting);
-  const double reduce = tuning_.network.reducePerByte;
+  const NetworkParameters& network = tuning_.network;
+  const Costs costs{
+      size_ > network.ranksPerHost ? network.between : network.inside,
+      network.reducePerByte, network.copyPerByte};
   const size_t limit = std::max<size_t>(1, maxSegmentBytes);
   const size_t segment =
       segmentBytes_ != 0
           ? std::min(segmentBytes_, limit)
           : bestSegment(work, bytes, std::min(limit, tuning_.segmentBytes),
-                        link(), reduce);
-  return {&algorithm, segment, costOf(work, bytes, segment, link(), reduce)};
+                        costs);
+  return {&algorithm, segment, costOf(work, bytes, segment, costs)};
 }
 
 Choice Selection::choose(Collective collective, const Setting& setting,

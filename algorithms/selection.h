@@ -57,11 +57,6 @@ class Selection {
   void parseForced(const std::string& text);
   const AlgorithmInfo* fromTable(Collective collective, const Setting& setting,
                                  size_t bytes) const;
-  const LinkParameters& link() const {
-    return size_ > tuning_.network.ranksPerHost ? tuning_.network.between
-                                                : tuning_.network.inside;
-  }
-
   Tuning tuning_;
   const int size_;
   const size_t segmentBytes_;  // 0: by the model

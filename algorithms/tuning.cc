@@ -5,10 +5,10 @@ namespace algorithms {
 namespace {
 
 // Measured with benchmark --tune on one host.
-constexpr LinkParameters kTcpInside{2e-6, 2e-6, 3e-6, 4e-10};
-constexpr LinkParameters kShmInside{1e-6, 0.2e-6, 0.3e-6, 1.5e-10};
+constexpr LinkParameters kTcpInside{2e-6, 2e-6, 3e-6, 4e-10, true};
+constexpr LinkParameters kShmInside{1e-6, 0.2e-6, 0.3e-6, 1.5e-10, true};
 // Typical: Ethernet of 25 Gb/s, and an RDMA network of 100 Gb/s.
-constexpr LinkParameters kTcpBetween{16e-6, 2e-6, 3e-6, 4e-10};
+constexpr LinkParameters kTcpBetween{16e-6, 2e-6, 3e-6, 4e-10, true};
 constexpr LinkParameters kVerbs{1.5e-6, 0.3e-6, 0.3e-6, 9e-11};
 
 constexpr double kReducePerByte = 1e-10;

@@ -217,7 +217,12 @@ void applyTuningFile(const std::string& text, const std::string& transport,
   if (nearest == nullptr) {
     return;
   }
-  tuning.network.between = tuning.network.inside = nearest->link;
+  for (LinkParameters* link :
+       {&tuning.network.between, &tuning.network.inside}) {
+    const bool byProcessor = link->byProcessor;  // is the transport's nature
+    *link = nearest->link;
+    link->byProcessor = byProcessor;
+  }
   tuning.network.reducePerByte = nearest->reducePerByte;
   tuning.network.copyPerByte = nearest->copyPerByte;
   tuning.segmentBytes = nearest->segmentBytes;

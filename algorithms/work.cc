@@ -96,6 +96,13 @@ Work neighbourExchange(const Setting& s) {
 
 Work binomialGather(const Setting& s) { return {levels(s), others(s.size), 0}; }
 
+// The result is put in order at the end.
+Work allgatherBruck(const Setting& s) {
+  Work work = binomialGather(s);
+  work.copied = 1;
+  return work;
+}
+
 Work reduceScatterRing(const Setting& s) {
   return {s.size - 1.0, others(s.size), others(s.size)};
 }
@@ -128,7 +135,9 @@ Work alltoallBruck(const Setting& s) {
   for (int bit = 1; bit < s.size; bit *= 2) {
     blocks += s.size / (2 * bit) * bit + std::max(0, s.size % (2 * bit) - bit);
   }
-  return {levels(s), blocks / s.size, 0};
+  // Rotated, packed and unpacked in each round, and put in order.
+  const double moved = blocks / s.size;
+  return {levels(s), moved, 0, 0, 0, 2 + 2 * moved};
 }
 
 }  // namespace algorithms::work

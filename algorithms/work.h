@@ -23,6 +23,7 @@ Work allgatherRing(const Setting& s);
 Work neighbourExchange(const Setting& s);
 // Blocks that double in number with every round; of scatter as well.
 Work binomialGather(const Setting& s);
+Work allgatherBruck(const Setting& s);
 
 Work reduceScatterRing(const Setting& s);
 Work recursiveHalving(const Setting& s);

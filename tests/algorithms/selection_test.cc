@@ -111,6 +111,33 @@ TEST(Selection, TheModelSegmentsAPipelineByItsLengthAndTheVectors) {
   EXPECT_LT(segment(64, 64 << 20), size_t{8} << 20);
 }
 
+// Recursive doubling reduces twice what halving and doubling does.
+TEST(Selection, WhatTheWireHidesDoesNotCountButWhatTheProcessorDoesCounts) {
+  NetworkParameters network = datacentre();
+  const auto seconds = [&](const char* name) {
+    return Selection(network, 2)
+        .estimate(*findAlgorithm(Collective::kAllreduce, name), {0, 2},
+                  64 << 20, 1 << 20)
+        .seconds;
+  };
+  EXPECT_LT(seconds("recursive_doubling"), seconds("halving_doubling"));
+  network.between.byProcessor = true;
+  EXPECT_GT(seconds("recursive_doubling"), seconds("halving_doubling"));
+}
+
+TEST(Selection, WhatIsCopiedCounts) {
+  NetworkParameters network = datacentre();
+  const auto seconds = [&](size_t bytes) {
+    return Selection(network, 6)
+        .estimate(*findAlgorithm(Collective::kAllgather, "bruck"), {0, 6},
+                  bytes, 1 << 20)
+        .seconds;
+  };
+  const double free = seconds(1 << 20);
+  network.copyPerByte = 1e-10;
+  EXPECT_DOUBLE_EQ(free + (1 << 20) * 1e-10, seconds(1 << 20));
+}
+
 TEST(Selection, AFixedSegmentLengthIsThatOfAllAlgorithms) {
   const Selection selection(datacentre(), 8, 12345);
   for (const AlgorithmInfo& info : algorithmsOf(Collective::kAllreduce)) {

@@ -56,6 +56,16 @@ def _wait(processes, timeout_s):
     return [process.wait(timeout=timeout_s) for process in processes]
 
 
+def _start(command, out, err, environment):
+    try:
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+            env={**os.environ, **environment}, start_new_session=True)
+    except FileNotFoundError:
+        raise NotAvailable(f"{command[0]} was not built: is its package "
+                           "installed?") from None
+
+
 def run(commands, environment, timeout_s):
     """Starts all commands, which are ranks of one job or one launcher.
 
@@ -69,11 +79,9 @@ def run(commands, environment, timeout_s):
     try:
         with open(errors, "w") as err, open(output, "w") as out:
             for command in commands:
-                processes.append(subprocess.Popen(
+                processes.append(_start(
                     [a.replace("{directory}", directory) for a in command],
-                    stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                    env={**os.environ, **environment},
-                    start_new_session=True))
+                    out, err, environment))
             try:
                 statuses = _wait(processes, timeout_s)
             except subprocess.TimeoutExpired:

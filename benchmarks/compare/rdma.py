@@ -8,13 +8,14 @@ import json
 import os
 import shutil
 import sys
+import time
 
 import job
 import perftest
 import rdma_report as report
 import results
 
-STREAM_BYTES = 16 << 20  # that perftest moves for one figure
+STREAM_BYTES = 8 << 20  # that perftest moves for one figure
 
 
 class Step:
@@ -101,8 +102,7 @@ def _measure(steps, rounds):
         for step in steps[turn:] + steps[:turn]:
             if step.label in failed:
                 continue
-            print(f"round {number + 1}: {step.label}", file=sys.stderr,
-                  flush=True)
+            before = time.monotonic()
             try:
                 rows = step.attempt()
             except job.JobError as error:
@@ -110,6 +110,9 @@ def _measure(steps, rounds):
                 rows = error.rows
                 print(f"rdma-compare: {step.label} is left out from now on: "
                       f"{error}", file=sys.stderr)
+            print(f"round {number + 1}: {step.label}: "
+                  f"{time.monotonic() - before:.0f} s", file=sys.stderr,
+                  flush=True)
             for row in rows:
                 collected.add(Entrant(step.program), row)
     return collected.rows(), failed
@@ -146,9 +149,9 @@ def main():
     for tool in ("ib_write_bw", "ib_write_lat"):
         if shutil.which(tool) is None:
             sys.exit(f"rdma-compare: {tool} is missing (package perftest)")
-    timeout_s = 120
+    timeout_s = 300  # of one step: a guest on a busy machine is slow
     steps = [*_perftest_steps(arguments.device, timeout_s),
-             *_program_steps(arguments, 100 if arguments.quick else 300,
+             *_program_steps(arguments, 50 if arguments.quick else 300,
                              timeout_s)]
     rows, failed = _measure(steps, arguments.rounds)
     verdicts = results.Verdicts()

@@ -11,6 +11,8 @@ DIRECTORY = sys.argv.pop(1)
 sys.path.insert(0, DIRECTORY)
 
 import chart  # noqa: E402
+import job  # noqa: E402
+import perftest  # noqa: E402
 import programs  # noqa: E402
 import results  # noqa: E402
 
@@ -75,6 +77,18 @@ class Report(unittest.TestCase):
             for ranks in (2, 4)}}
         document = xml.dom.minidom.parseString(chart.draw(panels, "a < b"))
         self.assertEqual(len(document.getElementsByTagName("polyline")), 4)
+
+
+class Programs(unittest.TestCase):
+    def test_one_that_was_not_built_is_not_available(self):
+        with self.assertRaisesRegex(job.NotAvailable, "was not built"):
+            job.run([["/nowhere/program"]], {}, 5)
+
+    def test_a_figure_of_perftest_that_is_no_number_is_a_failure(self):
+        output = "header\n 8 1000 %s %s\n"
+        self.assertEqual(perftest._line_of(output % (1.5, 2), 8)[2], 1.5)
+        with self.assertRaises(job.JobError):
+            perftest._line_of(output % ("inf", 2), 8)
 
 
 class CommandLine(unittest.TestCase):

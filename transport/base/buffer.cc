@@ -81,8 +81,9 @@ void Buffer::wait(uint64_t& done, const char* what) {
     return done > 0 || context_.failedLocked() ||
            (pair_.departed() && (side_ == Side::kRecv || pending_ == 0));
   };
-  const auto deadline = Deadline::after(context_.getTimeout());
-  if (!context_.domain().wait(lock, ready, deadline)) {
+  if (!ready() && !context_.domain().glance(ready) &&
+      !context_.domain().wait(lock, ready,
+                              Deadline::after(context_.getTimeout()))) {
     internal::Cause cause;
     cause.kind = internal::Cause::Kind::kTimeout;
     cause.foundBy = context_.rank();

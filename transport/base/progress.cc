@@ -223,11 +223,15 @@ void ProgressDomain::drive(Lock& lock, const Ready& ready, Deadline deadline,
       spinner.reset();
       wakeReadySleepers();
     }
-    if (ready() || (round % kLookEvery == 0 && deadline.expired())) {
+    if (ready()) {
       break;
     }
     letOthersIn(lock);
     if (moved) {
+      // Who is not ready soon looks at the clock when it spins.
+      if (round % kLookEvery == kLookEvery - 1 && deadline.expired()) {
+        break;
+      }
       continue;
     }
     const auto next = spinner.next();

@@ -50,8 +50,7 @@ TEST_P(DirectTest, GivesWhatTheOracleSays) {
   spawnContexts(Mode::kThreads, makeDevice, GetParam(),
                 [](const ContextPtr& context) {
                   unsigned seed = 0;
-                  for (const size_t count :
-                       {0, 1, 10, 11, 100, 1025, 4096, 5000, 33000}) {
+                  for (const size_t count : {0, 10, 11, 1025, 5000, 33000}) {
                     checkAll<float>(context, count, seed++);
                   }
                   checkAll<Triple>(context, 3001, seed++);
@@ -178,6 +177,8 @@ std::vector<std::string> outcomes(
   std::vector<std::string> texts(static_cast<size_t>(size));
   spawnContexts(Mode::kThreads, makeDevice, size, [&](const auto& context) {
     context->setTimeout(timeout);
+    // Else a rank may learn of a failure while it still connects.
+    barrier(BarrierOptions(context));
     try {
       body(context);
     } catch (const std::exception& e) {

@@ -30,15 +30,18 @@ ExpandOptions Job::optionsOf(int rank) const {
     case Collective::kGather:
     case Collective::kGatherv:
       result.inPlace &= rank == root;
-      result.inPlaceOffset = layouts(rank).output.offset(rank);
+      result.inPlaceOffset =
+          layouts(rank).output.offset(rank) * options.elementSize;
       break;
     case Collective::kAllgather:
     case Collective::kAllgatherv:
-      result.inPlaceOffset = layouts(rank).output.offset(rank);
+      result.inPlaceOffset =
+          layouts(rank).output.offset(rank) * options.elementSize;
       break;
     case Collective::kReduceScatter:
     case Collective::kReduceScatterv:
-      result.outputOffset = layouts(rank).input.offset(rank);
+      result.outputOffset =
+          layouts(rank).input.offset(rank) * options.elementSize;
       break;
     case Collective::kScatter:
     case Collective::kAlltoall:
@@ -58,17 +61,6 @@ std::string Job::str() const {
                     options.segmentBytes, " window ", options.window, " stage ",
                     options.stageBytes, options.inPlace ? " in place" : "");
 }
-
-std::vector<Program> programsOf(const Job& job) {
-  std::vector<Program> programs;
-  for (int rank = 0; rank < job.size; rank++) {
-    programs.push_back(expand(job.algorithm->schedule(job.setting(rank)),
-                              job.layouts(rank), job.optionsOf(rank)));
-  }
-  return programs;
-}
-
-Report verify(const Job& job) { return verifyPrograms(job, programsOf(job)); }
 
 }  // namespace algorithms::verify
 GLOO_NAMESPACE_END

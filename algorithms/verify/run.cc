@@ -363,6 +363,17 @@ class World {
 
 }  // namespace
 
+std::vector<Program> programsOf(const Job& job) {
+  std::vector<Program> programs;
+  for (int rank = 0; rank < job.size; rank++) {
+    programs.push_back(expand(job.algorithm->schedule(job.setting(rank)),
+                              job.layouts(rank), job.optionsOf(rank)));
+  }
+  return programs;
+}
+
+Report verify(const Job& job) { return verifyPrograms(job, programsOf(job)); }
+
 Report verifyPrograms(const Job& job, const std::vector<Program>& programs) {
   return World(job, programs).run();
 }

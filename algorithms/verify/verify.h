@@ -26,6 +26,7 @@ struct RankCounts {
   std::vector<size_t> recvOffsets;
 };
 
+// One call of a collective: also what the simulator runs.
 struct Job {
   const AlgorithmInfo* algorithm = nullptr;
   int size = 1;
@@ -33,7 +34,9 @@ struct Job {
   int radix = 2;
   size_t count = 1;                // as Counts::count
   std::vector<RankCounts> counts;  // v-collectives: one per rank
-  ExpandOptions options;           // elementSize is 1
+  // `inPlace`: where the collective offers it. The verifier wants elements of
+  // one byte.
+  ExpandOptions options;
   // A rank sends one message at a time, in the order of its program, and
   // receives one: what published numbers of rounds count.
   bool onePort = false;

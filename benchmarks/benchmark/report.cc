@@ -4,9 +4,11 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <stdexcept>
 
 #include "benchmarks/support/links.h"
@@ -15,6 +17,18 @@ namespace benchmark {
 namespace {
 
 constexpr auto kProgressInterval = std::chrono::milliseconds(200);
+
+// What GLOO_ALGORITHM ("collective=algorithm,...") asks for, or "auto".
+std::string algorithmOf(const std::string& collective) {
+  const char* variable = std::getenv("GLOO_ALGORITHM");
+  std::istringstream wishes(variable != nullptr ? variable : "");
+  for (std::string wish; std::getline(wishes, wish, ',');) {
+    if (wish.compare(0, collective.size() + 1, collective + "=") == 0) {
+      return wish.substr(collective.size() + 1);
+    }
+  }
+  return "auto";
+}
 
 }  // namespace
 
@@ -77,6 +91,7 @@ void Report::writeJson() const {
   nlohmann::json list = nlohmann::json::array();
   for (const auto& row : rows_) {
     list.push_back({{"benchmark", options_.name},
+                    {"algorithm", algorithmOf(options_.name)},
                     {"transport", options_.transport},
                     {"links", conditions_.links},
                     {"ranks", conditions_.ranks},

@@ -39,6 +39,7 @@ class LocalRanks(unittest.TestCase):
         self.assertTrue(rows)
         for row in rows:
             self.assertEqual(row["benchmark"], name)
+            self.assertEqual(row["algorithm"], "auto")
             self.assertEqual(row["ranks"], ranks)
             self.assertTrue(row["verified"])
             self.assertLessEqual(row["min_us"], row["p50_us"])

@@ -1,0 +1,98 @@
+#include "algorithms/simulate/bound.h"
+
+#include <algorithm>
+#include <cmath>
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms::simulate {
+namespace {
+
+double alphaOf(const LinkParameters& link) {
+  return link.latency + 2 * link.overhead;
+}
+
+// What one of n ranks has to send or receive, as a part of all bytes.
+double leastMoved(Collective collective, double n) {
+  switch (collective) {
+    case Collective::kBarrier:
+      return 0;
+    case Collective::kBroadcast:
+    case Collective::kReduce:
+      return n > 1 ? 1 : 0;
+    case Collective::kAllreduce:
+      return 2 * (n - 1) / n;
+    default:
+      return (n - 1) / n;
+  }
+}
+
+bool reduces(Collective collective) {
+  switch (collective) {
+    case Collective::kAllreduce:
+    case Collective::kReduce:
+    case Collective::kReduceScatter:
+    case Collective::kReduceScatterv:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Of alltoall `bytes` are what one rank sends: a host sends that of all its
+// ranks.
+double leastMovedByHost(Collective collective, double hosts, double ranks) {
+  const bool toAll = collective == Collective::kAlltoall ||
+                     collective == Collective::kAlltoallv;
+  return leastMoved(collective, hosts) * (toAll ? ranks : 1);
+}
+
+}  // namespace
+
+double Bound::seconds() const {
+  return std::max({latency, bandwidth, reduction});
+}
+
+std::string_view Bound::term() const {
+  const double most = seconds();
+  return most == latency     ? "latency"
+         : most == bandwidth ? "bandwidth"
+                             : "reduction";
+}
+
+Bound lowerBound(Collective collective, int size, size_t bytes,
+                 const NetworkParameters& network) {
+  const double n = size;
+  const double all = static_cast<double>(bytes);
+  Bound bound;
+  if (reduces(collective)) {
+    bound.reduction = (n - 1) / n * all * network.reducePerByte;
+  }
+  const LinkParameters& between = network.between;
+  if (network.ranksPerHost == 1) {
+    bound.latency = ceilLog2(size) * alphaOf(between);
+    bound.bandwidth = leastMoved(collective, n) * all * between.gapPerByte;
+    return bound;
+  }
+  const LinkParameters& inside = network.inside;
+  const int perHost = std::min(size, network.ranksPerHost);
+  const int hosts = (size + perHost - 1) / perHost;
+  // In the time of a message, all ranks of a host reach one other host each.
+  int levels = 0;
+  for (int64_t reached = 1; reached < hosts; reached *= perHost + 1) {
+    levels++;
+  }
+  const bool one = hosts == 1;
+  bound.latency = std::max(
+      ceilLog2(size) *
+          (one ? alphaOf(inside) : std::min(alphaOf(inside), alphaOf(between))),
+      levels * alphaOf(between));
+  bound.bandwidth = std::max(
+      leastMoved(collective, n) * all *
+          (one ? inside.gapPerByte
+               : std::min(inside.gapPerByte, between.gapPerByte)),
+      leastMovedByHost(collective, hosts, perHost) * all * between.gapPerByte);
+  return bound;
+}
+
+}  // namespace algorithms::simulate
+GLOO_NAMESPACE_END

@@ -1,0 +1,179 @@
+"""gloo_simulate, run as its users run it.
+Usage: gloo_simulate_test.py PROGRAM DOCS"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as xml
+
+DOCS = pathlib.Path(sys.argv.pop(2))
+PROGRAM = sys.argv.pop(1)
+
+
+def run(*arguments):
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True,
+                          text=True, timeout=600, check=False)
+
+
+class GlooSimulate(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def rows(self, *arguments):
+        file = self.folder / "rows.json"
+        result = run("--json", file, *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr, "")
+        return json.loads(file.read_text())
+
+    def test_all_algorithms_with_the_chosen_one_and_the_ratio_to_the_bound(self):
+        rows = self.rows("-c", "allreduce", "-n", "4,8", "-s", "8,1M")
+        self.assertEqual(len(rows), 2 * 2 * 5)
+        self.assertEqual(sum(row["chosen"] for row in rows), 4)
+        for row in rows:
+            self.assertAlmostEqual(row["ratio"],
+                                   row["time_us"] / row["bound_us"], 6)
+            self.assertEqual(row["bound_term"],
+                             "latency" if row["bytes"] == 8 else "bandwidth")
+        ring = next(row for row in rows if row["algorithm"] == "ring" and
+                    row["ranks"] == 8 and row["bytes"] == 1 << 20)
+        self.assertEqual(ring["rounds"], 14)
+        self.assertEqual(ring["busiest_bytes"], 2 * 7 * (1 << 20) // 8)
+
+    # What the library promises on a network of many ranks.
+    def test_auto_is_within_a_quarter_of_the_lower_bound_at_1024_ranks(self):
+        for collective in ("allreduce", "allgather", "reduce_scatter",
+                           "broadcast"):
+            rows = self.rows("-c", collective, "-a", "auto", "-n", 1024, "-s",
+                             "8,1G", "--network", "datacentre")
+            self.assertEqual(len(rows), 2)
+            for row in rows:
+                self.assertLessEqual(row["ratio"], 1.25, row)
+                self.assertGreaterEqual(row["ratio"], 1, row)
+
+    def test_a_slow_rank_and_hosts_change_the_times(self):
+        arguments = ("-c", "allgather", "-a", "ring", "-n", 8, "-s", "64M")
+        plain = self.rows(*arguments)[0]["time_us"]
+        self.assertGreater(
+            self.rows(*arguments, "--slow-rank", 3)[0]["time_us"],
+            1.5 * plain)
+        self.assertLess(
+            self.rows(*arguments, "--ranks-per-host", 8)[0]["time_us"],
+            10 * plain)
+
+    def test_what_is_too_much_is_left_out_and_said(self):
+        result = run("-c", "alltoall", "-n", "64", "-s", "8",
+                     "--most-messages", "0.001")
+        self.assertEqual(result.returncode, 0)
+        self.assertRegex(result.stderr, "pairwise is left out.*most-messages")
+        self.assertRegex(result.stdout, "(?m)^ *64 .* bruck")
+
+    def test_plots_and_draws_well_formed_svg(self):
+        plot, drawing = self.folder / "plot.svg", self.folder / "drawing.svg"
+        self.rows("-c", "broadcast", "-n", "4,8", "-s", "8,1M", "--plot", plot)
+        result = run("-c", "broadcast", "-a", "binomial", "-n", 8, "--draw",
+                     drawing)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for file in (plot, drawing):
+            self.assertTrue(xml.parse(file).getroot().tag.endswith("svg"))
+
+    def test_prints_a_schedule(self):
+        result = run("-c", "broadcast", "-a", "binomial", "-n", 4, "--text")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("broadcast by binomial, 4 ranks, 2 rounds",
+                      result.stdout)
+        lines = [line.split() for line in result.stdout.split("\n")]
+        self.assertIn(["1", ">2:0", "<0:0"], lines)
+        self.assertIn(["2", ">1:0", "<0:0", ">3:0", "<2:0"], lines)
+
+    def measured(self, ring, doubling):
+        file = self.folder / "measured.json"
+        file.write_text(json.dumps(
+            [{"collective": "allreduce", "ranks": 8, "bytes": 1 << 26,
+              "algorithm": name, "us": us}
+             for name, us in (("ring", ring), ("recursive_doubling", doubling),
+                              ("auto", 1))]))
+        return file
+
+    def test_holds_measurements_against_the_predicted_order(self):
+        right = run("--check", self.measured(ring=100, doubling=130))
+        self.assertEqual(right.returncode, 0, right.stderr)
+        self.assertRegex(right.stdout, r"(?m)^1 pairs .* 0 of them")
+        close = run("--check", self.measured(ring=120, doubling=100))
+        self.assertEqual(close.returncode, 0)
+        self.assertRegex(close.stdout, r"(?m)^0 pairs")
+        benchmark = self.folder / "benchmark.json"
+        benchmark.write_text(json.dumps(
+            [{"benchmark": "allreduce", "ranks": 8, "bytes": 1 << 26,
+              "algorithm": "flat", "p50_us": 1000}]))
+        both = run("--check", self.measured(ring=100, doubling=130), benchmark)
+        self.assertEqual(both.returncode, 0, both.stdout + both.stderr)
+        self.assertRegex(both.stdout, r"(?m)^3 pairs")
+        wrong = run("--check", self.measured(ring=130, doubling=100))
+        self.assertEqual(wrong.returncode, 1)
+        self.assertRegex(wrong.stdout, "allreduce, 8 ranks, 64 MiB: recursive")
+
+    def test_the_documents_are_what_it_makes(self):
+        result = run("--docs", self.folder)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        made = {str(path.relative_to(self.folder)): path.read_text()
+                for path in self.folder.rglob("*") if path.is_file()}
+        there = {name: (DOCS / name).read_text() for name in made
+                 if (DOCS / name).exists()}
+        there.update({str(path.relative_to(DOCS)): path.read_text()
+                      for path in (DOCS / "algorithms").glob("*")})
+        self.assertEqual(sorted(made), sorted(there), "run ./dev docs")
+        for name, text in made.items():
+            self.assertTrue(text == there[name],
+                            f"docs/{name} is old: run ./dev docs")
+        for line in made["algorithms.md"].split("\n"):
+            if line.startswith("### "):
+                self.assertIn(f"{line}\n\n", made["algorithms.md"])
+                self.assertNotIn(f"{line}\n\n![", made["algorithms.md"],
+                                 "describe it in descriptions.cc")
+
+    def test_bad_command_lines_are_one_line_and_status_2(self):
+        for arguments, says in (
+                (["--no-such-option"], "--no-such-option"),
+                (["-c", "allruduce"], "allruduce.*broadcast"),
+                (["-a", "rong"], "rong.*ring"),
+                (["-n", "1"], "--ranks"),
+                (["-n", "20000"], "--ranks"),
+                (["-n", "x"], "ranks"),
+                (["-s", "12Q"], "12Q"),
+                (["-s", "-1"], "-1"),
+                (["--network", "wet_string"], "wet_string.*datacentre"),
+                (["--overhead", "9"], "overhead"),
+                (["--bandwidth", "0"], "--bandwidth"),
+                (["--slow-rank", "8"], "--slow-rank"),
+                (["--text"], "--algorithm"),
+                (["--window", "65"], "--window")):
+            with self.subTest(arguments):
+                result = run(*arguments)
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertRegex(result.stderr, says)
+                self.assertEqual(result.stderr.count("\n"), 1)
+
+    def test_files_that_cannot_be_had_are_status_1(self):
+        for arguments in (["--check", "/nonexistent/x"],
+                          ["--json", "/nonexistent/x", "-s", "8"],
+                          ["-a", "ring", "--draw", "/nonexistent/x"]):
+            with self.subTest(arguments):
+                result = run(*arguments)
+                self.assertEqual(result.returncode, 1)
+                self.assertIn("/nonexistent/x", result.stderr)
+
+    def test_help_lists_options_and_networks(self):
+        result = run("--help")
+        self.assertEqual(result.returncode, 0)
+        for word in ("--collective", "--check", "datacentre", "loopback"):
+            self.assertIn(word, result.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,17 @@
+// Predictions held against measurements.
+#pragma once
+
+#include "tools/gloo_simulate/options.h"
+
+namespace gloo_simulate {
+
+// Reads options.checkFiles: lists of objects with ranks, bytes, algorithm,
+// collective (or benchmark) and us (or p50_us), as the benchmark writes them
+// with
+// --json; rows of the algorithm "auto" count for nothing. Prints each pair of
+// algorithms whose measured times differ by over 25 % and are predicted in the
+// other order, and how many pairs there are. Whether all are right. Throws
+// std::runtime_error if a file makes no sense.
+bool checkOrder(const Options& options);
+
+}  // namespace gloo_simulate

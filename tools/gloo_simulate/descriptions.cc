@@ -1,0 +1,279 @@
+#include "tools/gloo_simulate/descriptions.h"
+
+namespace gloo_simulate {
+namespace {
+
+using gloo::algorithms::AlgorithmInfo;
+using gloo::algorithms::Collective;
+using enum gloo::algorithms::Collective;
+
+constexpr std::string_view kFolding =
+    "Rabenseifner, \"Optimization of Collective Reduction Operations\", ICCS "
+    "2004, section 4";
+
+constexpr Description kDescriptions[] = {
+    {kAllreduce, "recursive_doubling",
+     "In round k each rank exchanges its whole vector with the one whose "
+     "number "
+     "differs in bit k, and both reduce. Where n is no power of two, one rank "
+     "of "
+     "each of the first pairs hands its vector over before and gets the result "
+     "after.",
+     "log2 n rounds (2 more if folded), log2 n m moved and reduced",
+     "small vectors", "Thakur et al. 2005 (see reduce), section 4.5"},
+    {kAllreduce, "halving_doubling",
+     "A reduce-scatter in which the part that two ranks exchange halves with "
+     "every round, then an allgather that goes back the same way. Few rounds "
+     "and few bytes; for other numbers than powers of two ranks are folded as "
+     "in recursive doubling.",
+     "2 log2 n rounds, 2 (n - 1) / n m moved, (n - 1) / n m reduced (folded: 2 "
+     "rounds and m more)",
+     "large vectors, where n is a power of two", kFolding},
+    {kAllreduce, "ring",
+     "Each block travels around the ring twice: first it collects all "
+     "contributions, then the result goes to everybody. Fewest bytes for every "
+     "n, but a message's latency 2 (n - 1) times.",
+     "2 (n - 1) rounds, 2 (n - 1) / n m moved, (n - 1) / n m reduced",
+     "never with the parameters that are shipped: bcube takes fewer rounds",
+     "Patarasuk, Yuan, \"Bandwidth optimal all-reduce algorithms for clusters "
+     "of workstations\", JPDC 69(2), 2009, section 3",
+     5},
+    {kAllreduce, "bcube",
+     "As the ring, but in rounds of exchanges among as many ranks as the radix "
+     "says (any factor of n where the radix is none): for radix 2 and powers "
+     "of "
+     "two the halving and doubling.",
+     "2 log_r n rounds, 2 (n - 1) / n m moved, (n - 1) / n m reduced",
+     "large vectors, where n is no power of two",
+     "Guo et al., \"BCube: a high performance, server-centric network "
+     "architecture for modular data centers\", SIGCOMM 2009; Bruck, Ho, "
+     "Kipnis, "
+     "Upfal, Weathersby, IEEE TPDS 8(11), 1997 (radix-r exchanges)",
+     6},
+    {kAllreduce, "flat",
+     "Each rank sends its vector to every other and reduces all of them "
+     "itself. "
+     "One latency, if messages may overlap; memory for n vectors.",
+     "1 round of n - 1 messages, (n - 1) m moved and reduced",
+     "the smallest vectors of few ranks",
+     "Shah et al., \"MSCCL++: Rethinking GPU Communication Abstractions for AI "
+     "Inference\", arXiv 2504.09014, 2025 (one-phase all-pairs)",
+     4},
+    {kBroadcast, "binomial",
+     "Whoever has the vector sends it on, so that the number of those who have "
+     "it doubles with every round.",
+     "log2 n rounds, log2 n m moved", "small vectors",
+     "Thakur et al. 2005 (see reduce), section 4.2"},
+    {kBroadcast, "scatter_allgather",
+     "The root scatters the blocks along a binomial tree; then they go around "
+     "a "
+     "ring, but for those that the next rank had from the scatter.",
+     "log2 n + n - 1 rounds, 2 (n - 1) / n m moved",
+     "never with the parameters that are shipped: the chain moves half as much",
+     "van de Geijn's algorithm: Thakur et al. 2005 (see reduce), section 4.2; "
+     "Zhou et al., \"A Bandwidth-saving Optimization for MPI Broadcast "
+     "Collective Operation\", ICPPW 2015",
+     6},
+    {kBroadcast, "chain",
+     "Segments flow from rank to rank. Once the pipeline is full, every link "
+     "is "
+     "busy all the time.",
+     "n - 1 rounds, m moved and n - 2 segments to fill the pipeline",
+     "large vectors: the segments are then long enough to hide their overhead "
+     "and short enough to fill the pipeline soon",
+     "Pjesivac-Grbovic, Angskun, Bosilca, Fagg, Gabriel, Dongarra, "
+     "\"Performance analysis of MPI collective operations\", Cluster Computing "
+     "10(2), 2007 (pipeline)",
+     5, 4},
+    {kBarrier, "dissemination",
+     "In round k each rank tells the one 2^k above that it is there, and all "
+     "it "
+     "has heard of.",
+     "log2 n rounds of no bytes", "always",
+     "Hensgen, Finkel, Manber, \"Two algorithms for barrier synchronization\", "
+     "IJPP 17(1), 1988, section 3"},
+    {kReduce, "binomial",
+     "Along a binomial tree towards the root: in each round half of the ranks "
+     "that are left hand their sum over.",
+     "log2 n rounds, log2 n m moved and reduced", "small vectors",
+     "Thakur, Rabenseifner, Gropp, \"Optimization of Collective Communication "
+     "Operations in MPICH\", IJHPCA 19(1), 2005, section 4.5"},
+    {kReduce, "rabenseifner",
+     "The reduce-scatter of the allreduce by halving and doubling; then the "
+     "blocks go to the root along a binomial tree.",
+     "2 log2 n rounds, 2 (n - 1) / n m moved, (n - 1) / n m reduced (folded: a "
+     "round and up to m more)",
+     "large vectors", kFolding},
+    {kScatter, "flat", "The root sends each rank its block.",
+     "1 round of n - 1 messages, (n - 1) / n m moved",
+     "large blocks: no rank passes on what is not its own",
+     "one message per rank", 6},
+    {kScatter, "binomial",
+     "Along a binomial tree: whoever has the blocks of a subtree sends on "
+     "those "
+     "of its halves.",
+     "log2 n rounds, (n - 1) / n m moved", "small blocks",
+     "Chan, Heimlich, Purkayastha, van de Geijn, \"Collective communication: "
+     "theory, practice, and experience\", CCPE 19(13), 2007 (minimum spanning "
+     "tree)"},
+    {kGather, "flat", "Each rank sends its block to the root.",
+     "1 round of n - 1 messages, (n - 1) / n m moved",
+     "large blocks: no rank passes on what is not its own",
+     "one message per rank", 6},
+    {kGather, "binomial",
+     "Along a binomial tree: each rank collects the blocks of its subtree and "
+     "sends them on together.",
+     "log2 n rounds, (n - 1) / n m moved", "small blocks",
+     "Chan et al. 2007 (see scatter)"},
+    {kGatherv, "flat",
+     "Each rank sends its block to the root: only the root knows how long all "
+     "of them are.",
+     "1 round of n - 1 messages, (n - 1) / n m moved", "always",
+     "one message per rank", 6},
+    {kAllgather, "ring", "Each block goes around the ring once.",
+     "n - 1 rounds, (n - 1) / n m moved",
+     "never with the parameters that are shipped: others take fewer rounds",
+     "the second half of the allreduce by ring", 5},
+    {kAllgather, "bruck",
+     "In round k each rank sends all it has, at most n - 2^k blocks, to the "
+     "one "
+     "2^k below. Blocks lie relative to the rank and are put in order at the "
+     "end.",
+     "ceil(log2 n) rounds, (n - 1) / n m moved, and a copy of all",
+     "all sizes, where n is no power of two",
+     "Bruck et al. 1997 (see bcube), section 4 (concatenation)", 6},
+    {kAllgather, "recursive_doubling",
+     "In round k each rank exchanges the 2^k blocks that it has with the rank "
+     "whose number differs in bit k. Powers of two only.",
+     "log2 n rounds, (n - 1) / n m moved", "all sizes, for powers of two",
+     "Thakur et al. 2005 (see reduce), section 4.1"},
+    {kAllgather, "neighbour_exchange",
+     "Pairs of blocks move away from where they began, in both directions, by "
+     "exchanges with the two neighbours in turn. Even n only.",
+     "n / 2 rounds, (n - 1) / n m moved",
+     "never with the parameters that are shipped: others take fewer rounds",
+     "Chen, Zhang, Zhang, Yuan, \"Performance evaluation of allgather "
+     "algorithms on terascale Linux cluster with fast Ethernet\", HPC Asia "
+     "2005",
+     6},
+    {kAllgatherv, "ring", "As allgather by ring, with blocks of any sizes.",
+     "as allgather by ring, for even blocks",
+     "never with the parameters that are shipped: others take fewer rounds",
+     "as allgather by ring", 5},
+    {kAllgatherv, "bruck",
+     "As allgather by bruck, but blocks are received where they belong, in two "
+     "messages where they wrap around.",
+     "as allgather by bruck, without the copy", "all sizes",
+     "as allgather by bruck", 6},
+    {kAllgatherv, "recursive_doubling",
+     "As allgather by recursive doubling, with blocks of any sizes.",
+     "as allgather by recursive doubling, for even blocks",
+     "never with the parameters that are shipped: Bruck's costs the same",
+     "as allgather by recursive doubling"},
+    {kAllgatherv, "neighbour_exchange",
+     "As allgather by neighbour exchange, with blocks of any sizes.",
+     "as allgather by neighbour exchange, for even blocks",
+     "never with the parameters that are shipped: others take fewer rounds",
+     "as allgather by neighbour exchange", 6},
+    {kReduceScatter, "ring",
+     "Each block goes around the ring once, collects all contributions and "
+     "ends "
+     "at its own rank.",
+     "n - 1 rounds, (n - 1) / n m moved and reduced",
+     "never with the parameters that are shipped: others take fewer rounds",
+     "the first half of the allreduce by ring", 5},
+    {kReduceScatter, "recursive_halving",
+     "Ranks exchange the half of the blocks that the other one's half of the "
+     "ranks is for, then a quarter, and so on. For other numbers than powers "
+     "of "
+     "two ranks are folded.",
+     "log2 n rounds, (n - 1) / n m moved and reduced (folded: 2 rounds and "
+     "about m more)",
+     "small blocks, of many ranks",
+     "Thakur et al. 2005 (see reduce), section 4.4 (short messages)"},
+    {kReduceScatter, "pairwise",
+     "In turn t each rank sends the block of the one t above directly to it: "
+     "no message waits for another.",
+     "1 round of n - 1 messages, (n - 1) / n m moved and reduced",
+     "large blocks, and all of few ranks",
+     "Thakur et al. 2005 (see reduce), section 4.4 (long messages)", 5},
+    {kReduceScatterv, "ring",
+     "As reduce_scatter by ring, with blocks of any sizes.",
+     "as reduce_scatter by ring, for even blocks",
+     "never with the parameters that are shipped: others take fewer rounds",
+     "as reduce_scatter by ring", 5},
+    {kReduceScatterv, "recursive_halving",
+     "As reduce_scatter by recursive halving, with blocks of any sizes.",
+     "as reduce_scatter by recursive halving, for even blocks",
+     "small blocks, of many ranks", "as reduce_scatter by recursive halving"},
+    {kReduceScatterv, "pairwise",
+     "As reduce_scatter by pairwise exchange, with blocks of any sizes.",
+     "as reduce_scatter by pairwise exchange, for even blocks",
+     "large blocks, and all of few ranks",
+     "as reduce_scatter by pairwise exchange", 5},
+    {kAlltoall, "pairwise",
+     "In turn t each rank sends to the one t above and receives from the one t "
+     "below; the executor's window keeps some turns in flight.",
+     "1 round of n - 1 messages, (n - 1) / n m moved", "large blocks",
+     "Thakur et al. 2005 (see reduce), section 4.3 (long messages)", 5},
+    {kAlltoall, "bruck",
+     "In round k all blocks whose distance to go has bit k travel 2^k ranks "
+     "together. Few messages, but a block travels up to log2 n times.",
+     "ceil(log2 n) rounds, about log2 n / 2 m moved, and as much copied",
+     "small blocks",
+     "Bruck et al. 1997 (see bcube), section 3 (index); Thakur et al. 2005 "
+     "(see "
+     "reduce), section 4.3 (short messages)"},
+    {kAlltoallv, "pairwise",
+     "As alltoall by pairwise exchange, with blocks of any sizes: each rank "
+     "knows only its own.",
+     "as alltoall by pairwise exchange, for even blocks", "always",
+     "as alltoall by pairwise exchange", 5},
+};
+
+}  // namespace
+
+const Description* descriptionOf(const AlgorithmInfo& algorithm) {
+  for (const Description& d : kDescriptions) {
+    if (d.collective == algorithm.collective && d.algorithm == algorithm.name) {
+      return &d;
+    }
+  }
+  return nullptr;
+}
+
+std::string_view promiseOf(Collective collective) {
+  switch (collective) {
+    case kAllreduce:
+      return "Every rank ends with the reduction of all ranks' vectors.";
+    case kReduce:
+      return "The root ends with the reduction of all ranks' vectors.";
+    case kBroadcast:
+      return "Every rank ends with the root's vector.";
+    case kBarrier:
+      return "No rank leaves before all have come.";
+    case kScatter:
+      return "Each rank ends with its block of the root's vector.";
+    case kGather:
+      return "The root ends with all ranks' blocks.";
+    case kGatherv:
+      return "The same for blocks of different sizes.";
+    case kAllgather:
+      return "Every rank ends with all ranks' blocks.";
+    case kAllgatherv:
+      return "The same for blocks of different sizes.";
+    case kReduceScatter:
+      return "Each rank ends with its block of the reduction of all vectors.";
+    case kReduceScatterv:
+      return "The same for blocks of different sizes.";
+    case kAlltoall:
+      return "Each rank ends with the block that every other one has for it.";
+    case kAlltoallv:
+      return "The same for blocks of different sizes.";
+    case kPairwiseExchange:
+      break;
+  }
+  return "";
+}
+
+}  // namespace gloo_simulate

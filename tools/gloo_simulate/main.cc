@@ -1,0 +1,88 @@
+// Simulates, draws and documents the library's algorithms. Exit status: 0, 1
+// after an error or if --check finds an order that is wrong, 2 for a bad
+// command line.
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "tools/gloo_simulate/chart.h"
+#include "tools/gloo_simulate/check.h"
+#include "tools/gloo_simulate/diagram.h"
+#include "tools/gloo_simulate/documents.h"
+#include "tools/gloo_simulate/options.h"
+#include "tools/gloo_simulate/report.h"
+#include "tools/gloo_simulate/sweep.h"
+
+namespace {
+
+using gloo_simulate::Drawing;
+using gloo_simulate::Options;
+
+// A line on a terminal that the next one replaces.
+void showProgress(const std::string& text) {
+  if (isatty(STDERR_FILENO) == 1) {
+    std::fprintf(stderr, "\r\033[K%s", text.c_str());
+  }
+}
+
+void runSweep(const Options& options) {
+  const auto rows = gloo_simulate::sweep(
+      options,
+      [](const std::string& note) {
+        showProgress("");
+        std::fprintf(stderr, "gloo_simulate: %s\n", note.c_str());
+      },
+      showProgress);
+  showProgress("");
+  printTable(options, rows);
+  if (!options.jsonFile.empty()) {
+    writeJson(options, rows);
+  }
+  if (!options.plotFile.empty()) {
+    gloo_simulate::writeText(options.plotFile, chartOf(options, rows));
+  }
+}
+
+void draw(const Options& options) {
+  const Drawing drawing{
+      gloo::algorithms::findAlgorithm(options.collective, options.algorithm),
+      options.ranks.front(), options.root, options.radix, options.drawSegments};
+  if (options.text) {
+    std::fputs(textOf(drawing).c_str(), stdout);
+  }
+  if (!options.drawFile.empty()) {
+    gloo_simulate::writeText(options.drawFile, svgOf(drawing));
+  }
+}
+
+int run(const Options& options) {
+  if (!options.docsFolder.empty()) {
+    gloo_simulate::writeDocuments(options.docsFolder);
+  } else if (!options.checkFiles.empty()) {
+    return gloo_simulate::checkOrder(options) ? 0 : 1;
+  } else if (options.text || !options.drawFile.empty()) {
+    draw(options);
+  } else {
+    runSweep(options);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(gloo_simulate::parseOptions(argc, argv));
+  } catch (const gloo_simulate::HelpRequest& help) {
+    std::fputs(help.text.c_str(), stdout);
+    return 0;
+  } catch (const gloo_simulate::UsageError& error) {
+    std::fprintf(stderr, "gloo_simulate: %s (--help lists the options)\n",
+                 error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "gloo_simulate: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,260 @@
+#include "tools/gloo_simulate/options.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+
+#include "tools/gloo_simulate/networks.h"
+
+namespace gloo_simulate {
+namespace {
+
+namespace algorithms = gloo::algorithms;
+
+constexpr int kMostRanks = 16384;
+
+// The texts of options that need more than their target.
+struct Raw {
+  std::string collective = "allreduce";
+  std::vector<std::string> sizes{"8", "64K", "1M", "64M"};
+  std::string network = "datacentre";
+  std::string inside = "memory";
+  std::string segment;
+  double alpha = 0;
+  double overhead = 0;
+  double gap = 0;
+  double bandwidth = 0;
+  double reduction = 0;
+  double copy = 0;
+  double mostMessages = 100;
+  bool outOfPlace = false;
+};
+
+void addWhat(CLI::App& app, Options& options, Raw& raw) {
+  app.add_option("-c,--collective", raw.collective,
+                 "allreduce, broadcast, ...; allreduce");
+  app.add_option("-a,--algorithm", options.algorithm,
+                 "one by name, or auto: what the library chooses, or all; all");
+  app.add_option("-n,--ranks", options.ranks, "2 to 16384; 8 (16,256: both)")
+      ->delimiter(',');
+  app.add_option("-s,--sizes", raw.sizes,
+                 "bytes of the vector, or of all ranks' blocks together (at "
+                 "least an element each): 8, 64K, 1M, 1G; 8,64K,1M,64M")
+      ->delimiter(',');
+  app.add_option("--root", options.root, "0");
+  app.add_option("--radix", options.radix, "of bcube; 2");
+  app.add_option("--element-size", options.elementSize, "bytes; 4");
+  app.add_option("--segment", raw.segment,
+                 "bytes of a pipeline segment; else as the library chooses");
+  app.add_option("--window", options.window,
+                 "actions in flight per rank, 4 to 64; 32");
+  app.add_flag("--out-of-place", raw.outOfPlace,
+               "input and output are different memory");
+}
+
+void addNetwork(CLI::App& app, Options& options, Raw& raw) {
+  app.add_option("--network", raw.network, "see below; datacentre");
+  app.add_option("--alpha", raw.alpha,
+                 "us of a message: latency and both overheads");
+  app.add_option("--overhead", raw.overhead,
+                 "us of processor time per message on each side");
+  app.add_option("--gap", raw.gap, "us between two messages, at least");
+  app.add_option("--bandwidth", raw.bandwidth, "GB/s (10^9 bytes)");
+  app.add_option("--reduction", raw.reduction, "GB/s that a rank reduces");
+  app.add_option("--copy", raw.copy, "GB/s that a rank copies");
+  app.add_option("--ranks-per-host", options.network.ranksPerHost,
+                 "they share the host's link; 1");
+  app.add_option("--inside", raw.inside,
+                 "network within a host of several ranks; memory");
+  app.add_option("--slow-rank", options.slowRank, "a rank that is slower");
+  app.add_option("--slow-factor", options.slowFactor,
+                 "by how much; 2 with --slow-rank");
+}
+
+void addReport(CLI::App& app, Options& options, Raw& raw) {
+  app.add_option("--json", options.jsonFile,
+                 "also write the rows to this file");
+  app.add_option("--plot", options.plotFile,
+                 "time against size, a panel for each number of ranks, as SVG");
+  app.add_option("--most-messages", raw.mostMessages,
+                 "leave out what sends more, in millions; 100");
+  app.add_flag("--text", options.text,
+               "print the schedule of --algorithm for the first of --ranks, "
+               "and simulate nothing");
+  app.add_option("--draw", options.drawFile, "the same as SVG: a drawing");
+  app.add_option("--draw-segments", options.drawSegments,
+                 "segments of each block there; 1");
+  app.add_option("--check", options.checkFiles,
+                 "--json files of the benchmark, each algorithm forced in turn "
+                 "(GLOO_ALGORITHM): is the predicted order right wherever "
+                 "measured times differ by over 25 %?");
+  app.add_option("--docs", options.docsFolder,
+                 "write algorithms.md and its pictures into this folder");
+}
+
+double positive(const CLI::App& app, const char* option, double value) {
+  if (app.count(option) > 0 && !(value > 0 && value < 1e9)) {
+    throw UsageError(std::string(option) + " must be above 0");
+  }
+  return value;
+}
+
+// Options that were given replace what the named network has.
+void takeNetwork(const CLI::App& app, const Raw& raw, Options& options) {
+  const NamedNetwork& named = networkNamed(raw.network);
+  algorithms::NetworkParameters& network = options.network;
+  algorithms::LinkParameters& link = network.between;
+  link = named.link;
+  network.inside = networkNamed(raw.inside).link;
+  network.reducePerByte = named.reducePerByte;
+  network.copyPerByte = named.copyPerByte;
+  const double alpha = app.count("--alpha") > 0
+                           ? positive(app, "--alpha", raw.alpha) * 1e-6
+                           : link.latency + 2 * link.overhead;
+  if (app.count("--overhead") > 0) {
+    link.overhead = raw.overhead * 1e-6;
+  }
+  if (!(link.overhead >= 0 && 2 * link.overhead <= alpha)) {
+    throw UsageError("two overheads are more than alpha, or less than 0");
+  }
+  link.latency = alpha - 2 * link.overhead;
+  if (app.count("--gap") > 0) {
+    link.gap = positive(app, "--gap", raw.gap) * 1e-6;
+  }
+  if (app.count("--bandwidth") > 0) {
+    link.gapPerByte = 1e-9 / positive(app, "--bandwidth", raw.bandwidth);
+  }
+  if (app.count("--reduction") > 0) {
+    network.reducePerByte = 1e-9 / positive(app, "--reduction", raw.reduction);
+  }
+  if (app.count("--copy") > 0) {
+    network.copyPerByte = 1e-9 / positive(app, "--copy", raw.copy);
+  }
+}
+
+void take(const CLI::App& app, const Raw& raw, Options& options) {
+  options.collective = collectiveNamed(raw.collective);
+  options.sizes.clear();
+  for (const std::string& size : raw.sizes) {
+    options.sizes.push_back(parseBytes(size));
+  }
+  if (options.ranks.empty()) {
+    options.ranks = {8};
+  }
+  if (!raw.segment.empty()) {
+    options.segmentBytes = parseBytes(raw.segment);
+  }
+  options.inPlace = !raw.outOfPlace;
+  options.mostMessages =
+      positive(app, "--most-messages", raw.mostMessages) * 1e6;
+  if (options.slowRank >= 0 && app.count("--slow-factor") == 0) {
+    options.slowFactor = 2;
+  }
+  takeNetwork(app, raw, options);
+}
+
+void require(bool holds, const std::string& text) {
+  if (!holds) {
+    throw UsageError(text);
+  }
+}
+
+void validate(const Options& o) {
+  for (const int ranks : o.ranks) {
+    require(ranks >= 2 && ranks <= kMostRanks, "--ranks: 2 to 16384");
+    require(o.root >= 0 && o.root < ranks, "--root is no rank");
+    require(o.slowRank < ranks, "--slow-rank is no rank");
+  }
+  require(o.slowRank >= -1, "--slow-rank is no rank");
+  require(o.slowFactor > 0 && o.slowFactor <= 1e6, "--slow-factor: above 0");
+  require(o.radix >= 2, "--radix: at least 2");
+  require(o.window >= 4 && o.window <= 64, "--window: 4 to 64");
+  require(o.elementSize >= 1 && o.elementSize <= 4096,
+          "--element-size: 1 to 4096");
+  require(o.network.ranksPerHost >= 1, "--ranks-per-host: at least 1");
+  require(o.drawSegments >= 1 && o.drawSegments <= 16,
+          "--draw-segments: 1 to 16");
+  const bool one = o.algorithm != "all" && o.algorithm != "auto";
+  if (one && findAlgorithm(o.collective, o.algorithm) == nullptr) {
+    std::string names;
+    for (const auto& info : algorithms::algorithmsOf(o.collective)) {
+      names += (names.empty() ? "" : ", ") + std::string(info.name);
+    }
+    throw UsageError(std::string(nameOf(o.collective)) + " has no algorithm '" +
+                     o.algorithm + "'; it has " + names);
+  }
+  if (o.text || !o.drawFile.empty()) {
+    require(one, "--text and --draw need --algorithm");
+    require(o.ranks.front() <= 64, "--text and --draw: at most 64 ranks");
+  }
+}
+
+// CLI11 may add advice in further lines; the first says what is wrong.
+std::string firstLine(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace
+
+size_t parseBytes(const std::string& text) {
+  static const std::string kUnits = "KMG";
+  size_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  std::string unit(rest, end);
+  for (const char* suffix : {"iB", "B"}) {
+    if (unit.ends_with(suffix)) {
+      unit.erase(unit.size() - std::string(suffix).size());
+      break;
+    }
+  }
+  const size_t power = unit.empty() ? 0 : kUnits.find(unit) + 1;
+  constexpr size_t kMost = size_t{1} << 40;
+  if (error != std::errc() || unit.size() > 1 || power > 3 ||
+      (power == 0 && !unit.empty()) || value > kMost >> (10 * power)) {
+    throw UsageError("'" + text +
+                     "' is not a number of bytes such as 8, 64K, "
+                     "1M or 1G, up to 1024G");
+  }
+  return value << (10 * power);
+}
+
+algorithms::Collective collectiveNamed(const std::string& name) {
+  std::string names;
+  for (const auto& info : algorithms::catalogue()) {
+    const std::string known(nameOf(info.collective));
+    if (known == name) {
+      return info.collective;
+    }
+    if (names.find(" " + known + ",") == std::string::npos) {
+      names += " " + known + ",";
+    }
+  }
+  names.pop_back();
+  throw UsageError("there is no collective '" + name + "'; there are" + names);
+}
+
+Options parseOptions(int argc, const char* const* argv) {
+  CLI::App app(
+      "Simulates the library's algorithms on a network that exists only as "
+      "numbers, and draws their schedules.",
+      "gloo_simulate");
+  Options options;
+  Raw raw;
+  app.set_help_flag("-h,--help", "print this text");
+  app.footer("\n" + describeNetworks());
+  addWhat(app, options, raw);
+  addNetwork(app, options, raw);
+  addReport(app, options, raw);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    throw HelpRequest{app.help()};
+  } catch (const CLI::ParseError& e) {
+    throw UsageError(firstLine(e.what()));
+  }
+  take(app, raw, options);
+  validate(options);
+  return options;
+}
+
+}  // namespace gloo_simulate

@@ -1,0 +1,66 @@
+// The command line.
+#pragma once
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "algorithms/network.h"
+
+namespace gloo_simulate {
+
+struct Options {
+  // What.
+  gloo::algorithms::Collective collective =
+      gloo::algorithms::Collective::kAllreduce;
+  std::string algorithm = "all";  // or "auto", or a name
+  std::vector<int> ranks;
+  std::vector<size_t> sizes;  // bytes
+  int root = 0;
+  int radix = 2;
+  size_t elementSize = 4;
+  size_t segmentBytes = 0;  // 0: as the library chooses
+  int window = 32;
+  bool inPlace = true;
+
+  // On what.
+  gloo::algorithms::NetworkParameters network;
+  int slowRank = -1;
+  double slowFactor = 1;
+
+  // How it is told.
+  std::string jsonFile;
+  std::string plotFile;
+  double mostMessages = 1e8;
+
+  // Other tasks.
+  bool text = false;                    // one schedule, to stdout
+  std::string drawFile;                 // the same as SVG
+  int drawSegments = 1;                 // of each block there
+  std::vector<std::string> checkFiles;  // measured times
+  std::string docsFolder;               // where algorithms.md goes
+};
+
+// The text is one line for the user.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// --help: print the text and succeed.
+struct HelpRequest {
+  std::string text;
+};
+
+// Throws UsageError or HelpRequest.
+Options parseOptions(int argc, const char* const* argv);
+
+// "8", "64K", "1M", "1G" (powers of 1024, with or without B or iB). Throws
+// UsageError.
+size_t parseBytes(const std::string& text);
+
+// Throws UsageError, listing the names, if there is none of that name.
+gloo::algorithms::Collective collectiveNamed(const std::string& name);
+
+}  // namespace gloo_simulate

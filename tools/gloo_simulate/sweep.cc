@@ -1,0 +1,167 @@
+#include "tools/gloo_simulate/sweep.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "algorithms/simulate/bound.h"
+#include "gloo/common/error.h"
+#include "gloo/common/string.h"
+
+namespace gloo_simulate {
+namespace {
+
+namespace algorithms = gloo::algorithms;
+namespace simulate = gloo::algorithms::simulate;
+using algorithms::AlgorithmInfo;
+using gloo::MakeString;
+
+// As the library's calls allow without asking for other ones.
+constexpr size_t kMaxSegmentBytes = size_t{1} << 20;
+
+size_t ceilDivide(size_t a, size_t b) { return (a + b - 1) / b; }
+
+class Sweep {
+ public:
+  Sweep(const Options& options,
+        const std::function<void(const std::string&)>& note,
+        const std::function<void(const std::string&)>& progress)
+      : options_(options), note_(note), progress_(progress) {}
+
+  std::vector<Row> run() {
+    for (const int ranks : options_.ranks) {
+      for (const size_t bytes : options_.sizes) {
+        addRows(ranks, bytes);
+      }
+    }
+    return std::move(rows_);
+  }
+
+ private:
+  void addRows(int ranks, size_t bytes) {
+    const algorithms::Setting setting{0, ranks, options_.root, options_.radix};
+    const algorithms::Selection selection(options_.network, ranks,
+                                          options_.segmentBytes);
+    const auto choice = selection.choose(options_.collective, setting, bytes,
+                                         nullptr, kMaxSegmentBytes);
+    for (const AlgorithmInfo& info :
+         algorithms::algorithmsOf(options_.collective)) {
+      const bool chosen = &info == choice.algorithm;
+      if (options_.algorithm == "auto" ? !chosen
+                                       : options_.algorithm != "all" &&
+                                             options_.algorithm != info.name) {
+        continue;
+      }
+      if (!info.offers(setting)) {
+        note_(MakeString(info.name, " does not work for ", ranks, " ranks"));
+        continue;
+      }
+      const auto estimate =
+          selection.estimate(info, setting, bytes, kMaxSegmentBytes);
+      add(info, ranks, bytes, estimate.segmentBytes, chosen);
+    }
+  }
+
+  void add(const AlgorithmInfo& info, int ranks, size_t bytes, size_t segment,
+           bool chosen) {
+    simulate::Scenario scenario = scenarioOf(options_, info, ranks, bytes);
+    scenario.job.options.segmentBytes = segment;
+    if (const double messages = messagesOf(scenario);
+        messages > options_.mostMessages) {
+      note_(MakeString(info.name, " is left out for ", ranks, " ranks and ",
+                       bytes, " bytes: about ",
+                       static_cast<int64_t>(messages / 1e6),
+                       " million messages (--most-messages)"));
+      return;
+    }
+    simulate::Observer observer;
+    observer.progress = [&](uint64_t actions) {
+      progress_(MakeString(info.name, ", ", ranks, " ranks, ", bytes,
+                           " bytes: ", actions / 1000000, " million actions"));
+    };
+    const simulate::Result result = simulate::simulate(scenario, observer);
+    const size_t total =
+        algorithms::sharedBytes(info.collective, ranks, sharedCounts(scenario),
+                                scenario.job.options.elementSize);
+    const simulate::Bound bound =
+        simulate::lowerBound(info.collective, ranks, total, options_.network);
+    rows_.push_back({std::string(info.name), chosen, ranks, total, segment,
+                     result.seconds, bound.seconds(), std::string(bound.term()),
+                     roundsOf(info, ranks), result.busiestBytes,
+                     result.messages});
+  }
+
+  // What sharedBytes() wants to know of the v-collectives.
+  algorithms::Counts sharedCounts(const simulate::Scenario& scenario) {
+    const auto ranks = static_cast<size_t>(scenario.job.size);
+    offsets_.clear();
+    for (size_t i = 0; i <= ranks; i++) {
+      offsets_.push_back(i * scenario.job.count);
+    }
+    return {scenario.job.count, offsets_.data(), offsets_.data()};
+  }
+
+  // About how many.
+  static double messagesOf(const simulate::Scenario& scenario) {
+    const auto work =
+        scenario.job.algorithm->work(scenario.job.setting(scenario.job.root));
+    const double perRank = std::max(work.rounds, work.messages);
+    const double bytes =
+        static_cast<double>(scenario.job.count *
+                            scenario.job.options.elementSize) *
+        (scenario.job.algorithm->blocks == nullptr ? scenario.job.size : 1);
+    const double segments =
+        work.moved * bytes /
+        static_cast<double>(scenario.job.options.segmentBytes);
+    return scenario.job.size * (perRank + segments);
+  }
+
+  int roundsOf(const AlgorithmInfo& info, int ranks) {
+    const auto [it, isNew] = rounds_.try_emplace({&info, ranks}, 0);
+    if (isNew) {
+      it->second =
+          simulate::roundsOf(info, ranks, options_.root, options_.radix);
+    }
+    return it->second;
+  }
+
+  const Options& options_;
+  const std::function<void(const std::string&)>& note_;
+  const std::function<void(const std::string&)>& progress_;
+  std::vector<Row> rows_;
+  std::vector<size_t> offsets_;
+  std::map<std::pair<const AlgorithmInfo*, int>, int> rounds_;
+};
+
+}  // namespace
+
+simulate::Scenario scenarioOf(const Options& options,
+                              const AlgorithmInfo& algorithm, int ranks,
+                              size_t bytes) {
+  simulate::Scenario scenario;
+  algorithms::verify::Job& job = scenario.job;
+  job.algorithm = &algorithm;
+  job.size = ranks;
+  job.root = options.root;
+  job.radix = options.radix;
+  job.options.elementSize = options.elementSize;
+  job.options.window = options.window;
+  job.options.stageBytes = size_t{2} << 20;
+  job.options.inPlace = options.inPlace;
+  const size_t elements = ceilDivide(bytes, options.elementSize);
+  job.count = algorithm.blocks != nullptr
+                  ? elements
+                  : ceilDivide(elements, static_cast<size_t>(ranks));
+  scenario.network = options.network;
+  scenario.slowRank = options.slowRank;
+  scenario.slowFactor = options.slowFactor;
+  return scenario;
+}
+
+std::vector<Row> sweep(
+    const Options& options, const std::function<void(const std::string&)>& note,
+    const std::function<void(const std::string&)>& progress) {
+  return Sweep(options, note, progress).run();
+}
+
+}  // namespace gloo_simulate

@@ -2,6 +2,7 @@
 
 #include <iterator>
 #include <map>
+#include <optional>
 
 #include "rendezvous/connecting.h"
 #include "rendezvous/operation_deadline.h"
@@ -41,9 +42,9 @@ void Connecting::run() {
   if (own_.rank == 0) {
     agreed_ = std::make_shared<Profile>(wanted_);
   }
+  std::optional<RecordReader> reader;
   if (own_.size > 1) {
-    RecordReader reader(store_, own_.size, deadline_);
-    reader_ = &reader;
+    reader_ = &reader.emplace(store_, own_.size, deadline_);
     announce();
     while (!settled()) {
       step();
@@ -53,7 +54,21 @@ void Connecting::run() {
   agreed_->hostOfRank = hostOfRank();
   mesh_.complete(peers_[0].nonce, agreed_);
   endOfRun();
-  mesh_.share(deadline_);
+  drive([&] { mesh_.share(deadline_); });
+}
+
+// A peer has said why it gives up: so do we, to those who only look into the
+// store, and to those whose call we have not taken yet.
+template <typename Call>
+void Connecting::drive(const Call& call) {
+  try {
+    call();
+  } catch (const IoException& error) {
+    lookForRefusals();
+    writeRefusal(error.what());
+    mesh_.refuse(error.what());
+    throw;
+  }
 }
 
 void Connecting::announce() {
@@ -111,13 +126,26 @@ void Connecting::step() {
   if (Clock::now() >= nextRecheck_) {
     recheck();
   }
-  try {
-    mesh_.progress(std::min(kStep, deadline_.left()));
-  } catch (const IoException& error) {
-    // A peer has said why it gives up: so do we, to those who only look into
-    // the store.
-    writeRefusal(error.what());
-    throw;
+  drive([&] { mesh_.progress(std::min(kStep, deadline_.left())); });
+}
+
+// Who gave up before it knew this rank says why only in the store; here it is
+// just found to be gone.
+void Connecting::lookForRefusals() {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < own_.size; rank++) {
+    if (rank != own_.rank && peers_[rank].seen) {
+      ranks.push_back(rank);
+    }
+  }
+  if (ranks.empty()) {
+    return;
+  }
+  const auto found = readAgain(ranks);
+  for (size_t i = 0; found && i < ranks.size(); i++) {
+    if ((*found)[i]) {
+      consider(ranks[i], *(*found)[i], true);
+    }
   }
 }
 

@@ -65,6 +65,10 @@ class Connecting {
   void announce();
   void publish();
   void step();
+  // What it throws is told to everybody.
+  template <typename Call>
+  void drive(const Call& call);
+  void lookForRefusals();
 
   // A record of rank `rank`; `old`: it may be left over.
   void consider(int rank, const Bytes& bytes, bool old);

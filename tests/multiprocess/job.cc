@@ -45,6 +45,9 @@ void Job::runRank(Child& child, const Options& options, const Body& body) {
   std::string said = MakeString(now().count(), " none");
   try {
     context->connectFullMesh(store, device);
+    if (options.onConnected != nullptr) {
+      options.onConnected(child.rank);
+    }
     child.say("connected");
     child.hear();
     body(child, context);

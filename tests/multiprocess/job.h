@@ -39,6 +39,8 @@ class Job {
     bool lazy = false;
     // Makes the device of a rank; null: the chosen transport's.
     std::function<std::shared_ptr<transport::Device>(int rank)> device;
+    // What a rank does as soon as it is connected; null: nothing.
+    std::function<void(int rank)> onConnected;
   };
   // Each rank connects, says "connected", hears "go" and runs this; then it
   // says how it failed, destroys its context, and exits.

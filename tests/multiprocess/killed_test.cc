@@ -259,16 +259,39 @@ class DyingStore : public rendezvous::FileStore {
   const std::chrono::microseconds left_;
 };
 
-// Whoever is connected, is connecting, or has given up because of another
-// one's news: all name the one that was killed.
-TEST(KilledTest, WhileConnectingAtAnyMoment) {
+// The victim dies by itself. Whoever is connected, is connecting, or has given
+// up because of another one's news: all name it, though they wait for others.
+void expectDeathOnConnecting(Job::Options options) {
   constexpr int kSize = 6;
+  options.size = kSize;
+  Job job(options, [](Child&, const std::shared_ptr<Context>& context) {
+    recvFrom(*context,
+             (context->rank + 3) % kSize == kVictim
+                 ? (context->rank + 1) % kSize
+                 : (context->rank + 3) % kSize,
+             1, 1);
+  });
+  for (int rank = 0; rank < kSize; rank++) {
+    if (rank != kVictim) {
+      const Failure failure = job.failureWherever(rank);
+      EXPECT_NE(failure.type, "none");
+      EXPECT_NE(failure.type, "Timeout") << failure.text;
+      EXPECT_TRUE(failure.names(MakeString("rank ", kVictim))) << failure.text;
+    }
+  }
+  job.group().join(kVictim, std::chrono::seconds(5));
+  job.group().joinAll(std::chrono::seconds(20));
+}
+
+class KilledOnConnectingTest : public ::testing::TestWithParam<bool> {};
+
+TEST_P(KilledOnConnectingTest, AtAnyMoment) {
   for (int round = 0; round < 10 && !HasFailure(); round++) {
     SCOPED_TRACE(round);
     ScratchDirectory directory;
     const auto left = std::chrono::microseconds(round * 300);
     Job::Options options;
-    options.size = kSize;
+    options.lazy = GetParam();
     options.wrap = [&](int rank, std::shared_ptr<rendezvous::Store>)
         -> std::shared_ptr<rendezvous::Store> {
       if (rank == kVictim) {
@@ -276,25 +299,27 @@ TEST(KilledTest, WhileConnectingAtAnyMoment) {
       }
       return std::make_shared<rendezvous::FileStore>(directory.path());
     };
-    Job job(options, [](Child&, const std::shared_ptr<Context>& context) {
-      recvFrom(*context,
-               (context->rank + 3) % kSize == kVictim
-                   ? (context->rank + 1) % kSize
-                   : (context->rank + 3) % kSize,
-               1, 1);
-    });
-    for (int rank = 0; rank < kSize; rank++) {
-      if (rank != kVictim) {
-        const Failure failure = job.failureWherever(rank);
-        EXPECT_NE(failure.type, "none");
-        EXPECT_TRUE(failure.names(MakeString("rank ", kVictim)))
-            << failure.text;
-      }
-    }
-    job.group().join(kVictim, std::chrono::seconds(5));
-    job.group().joinAll(std::chrono::seconds(20));
+    expectDeathOnConnecting(options);
   }
 }
+
+TEST_P(KilledOnConnectingTest, AsSoonAsItIsConnected) {
+  for (int round = 0; round < 10 && !HasFailure(); round++) {
+    Job::Options options;
+    options.lazy = GetParam();
+    options.onConnected = [](int rank) {
+      if (rank == kVictim) {
+        ::kill(::getpid(), SIGKILL);
+      }
+    };
+    expectDeathOnConnecting(options);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, KilledOnConnectingTest, ::testing::Bool(),
+                         [](const auto& info) {
+                           return info.param ? "lazy" : "eager";
+                         });
 
 // At a random point of random traffic. The seed is in the output.
 class RandomHarmTest : public ::testing::TestWithParam<int> {};

@@ -6,6 +6,7 @@
 #include "gloo/common/logging.h"
 #include "gloo/types.h"
 #include "transport/base/context.h"
+#include "transport/base/lifeline.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -111,6 +112,27 @@ bool Context::allShared() {
 }
 
 void Context::share(Deadline deadline) {
+  {
+    // Once its lifelines are open, the others notice when this process dies,
+    // and nobody takes for a death that it has left.
+    auto lock = this->lock();
+    const auto over = [&] {
+      return !joined_ || cause_ != nullptr ||
+             Lifelines::instance().met(worldNonce_, nonce_);
+    };
+    while (!over() && !deadline.expired()) {
+      const auto soon = Deadline::Clock::now() + std::chrono::milliseconds(1);
+      domain().wait(lock, over, Deadline(std::min(deadline.at(), soon)),
+                    ProgressDomain::Manner::kSleep);
+    }
+    if (!over()) {
+      failNew(internal::Cause::Kind::kTimeout, rank(),
+              MakeString("Timed out: rank ", rank(),
+                         " is connected, but not all other ranks are ready to "
+                         "watch over it"));
+    }
+    throwIfFailed("connecting");
+  }
   if (size() < 2 || size() > DirectLanes::kMaxRanks || lazy_ ||
       !device_->factory().mayShare() || !onOneHost()) {
     return;

@@ -4,6 +4,7 @@
 #include "gloo/common/env.h"
 #include "gloo/common/string.h"
 #include "transport/base/context.h"
+#include "transport/base/lifeline.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -196,8 +197,20 @@ void Context::onConnectFailed(uint64_t tag, Failure failure,
     return;  // the peer's own call is on its way
   }
   if (complete_) {
-    failNew(Cause::Kind::kPeerLost, peer,
-            MakeString("cannot reach rank ", peer, " at ", text));
+    const std::string why =
+        MakeString("cannot reach rank ", peer, " at ", text);
+    if (!joined_) {
+      failNew(Cause::Kind::kPeerLost, peer, why);
+      return;
+    }
+    // The peer may have closed because of a third one's death, of which this
+    // rank is about to hear.
+    Cause cause;
+    cause.kind = Cause::Kind::kPeerLost;
+    cause.foundBy = rank();
+    cause.culprit = peer;
+    cause.text = why.substr(0, Cause::kMaxText);
+    Lifelines::instance().suspect(worldNonce_, nonce_, cause);
   } else if (failure == Failure::kRefused) {
     failNew(Cause::Kind::kRendezvous, peer, text);
   } else if (Environment::fromEnvironment().disableConnectionRetries) {

@@ -18,6 +18,7 @@ HelloExchange::Progress HelloExchange::fail(std::string why) {
 }
 
 HelloExchange::Progress HelloExchange::failErrno(int error) {
+  error_ = error;
   return fail(errnoText(error) + errnoRemedy(error));
 }
 

@@ -20,6 +20,10 @@ constexpr std::chrono::seconds kOrphanLimit{30};
 constexpr size_t kMaxOrphans = 1024;
 constexpr size_t kLeftRemembered = 256;
 constexpr std::chrono::seconds kLeaveLimit{2};
+// News of a death takes a fraction of that.
+constexpr std::chrono::milliseconds kSuspicion{300};
+// Who is to call has usually called by then.
+constexpr std::chrono::milliseconds kAskAfter{100};
 
 // r + 2^k and r - 2^k: the graph stays connected when any few ranks are gone.
 std::set<int> neighboursOf(int rank, int size) {
@@ -63,13 +67,17 @@ void Lifelines::flood(uint64_t worldNonce, uint64_t ownNonce,
   impl_->flood({worldNonce, ownNonce}, cause);
 }
 
+void Lifelines::suspect(uint64_t worldNonce, uint64_t ownNonce,
+                        const internal::Cause& cause) {
+  impl_->suspect({worldNonce, ownNonce}, cause);
+}
+
 void Lifelines::leave(uint64_t worldNonce, uint64_t ownNonce) {
   impl_->leave({worldNonce, ownNonce});
 }
 
-Lifelines::Count Lifelines::count(uint64_t worldNonce,
-                                  uint64_t ownNonce) const {
-  return impl_->count({worldNonce, ownNonce});
+bool Lifelines::met(uint64_t worldNonce, uint64_t ownNonce) const {
+  return impl_->met({worldNonce, ownNonce});
 }
 
 void Lifelines::adopt(UniqueFd socket, const Hello& theirs) {
@@ -118,26 +126,24 @@ void Lifelines::Impl::join(Key key, int rank, int size, std::vector<Peer> peers,
     if (!near.contains(peer.rank)) {
       continue;
     }
-    world.neighbours.emplace(peer.rank, peer);
-    if (rank < peer.rank) {  // one of the two calls
-      const uint64_t id = addLine(key, peer);
-      call(id, lines_.at(id));
+    world.unmet.insert(peer.rank);
+    const uint64_t id = addLine(key, peer);
+    Line& line = lines_.at(id);
+    line.caller = rank < peer.rank;  // one of the two calls
+    if (line.caller) {
+      call(id, line);
+    } else {
+      callAgain(line, kAskAfter);
     }
   }
   takeOrphans(key);
   start();
 }
 
-Lifelines::Count Lifelines::Impl::count(Key key) {
+bool Lifelines::Impl::met(Key key) {
   const std::lock_guard guard(mutex_);
-  Count count;
-  if (const auto world = worlds_.find(key); world != worlds_.end()) {
-    count.wanted = static_cast<int>(world->second.neighbours.size());
-  }
-  for (const auto& [id, line] : lines_) {
-    count.open += line.key == key && line.open && line.confirmed ? 1 : 0;
-  }
-  return count;
+  const auto world = worlds_.find(key);
+  return world == worlds_.end() || world->second.unmet.empty();
 }
 
 void Lifelines::Impl::takeOrphans(Key key) {
@@ -160,7 +166,7 @@ void Lifelines::Impl::adopt(UniqueFd socket, const Hello& theirs) {
     const uint64_t id = addLine(key, {});
     Line& line = lines_.at(id);
     line.leaving = true;
-    openLine(id, line, std::move(socket), false);
+    openLine(id, line, std::move(socket));
   } else if (orphans_.size() < kMaxOrphans) {
     orphans_.push_back(
         {std::move(socket), theirs, Clock::now() + kOrphanLimit});
@@ -170,22 +176,18 @@ void Lifelines::Impl::adopt(UniqueFd socket, const Hello& theirs) {
 
 void Lifelines::Impl::takeAdopted(Key key, UniqueFd socket,
                                   const Hello& hello) {
-  const World& world = worlds_.at(key);
-  const auto peer = world.neighbours.find(hello.srcRank);
-  if (peer == world.neighbours.end() || peer->second.nonce != hello.srcNonce) {
-    return;  // not who it says
+  const auto at =
+      std::find_if(lines_.begin(), lines_.end(), [&](const auto& entry) {
+        const Line& line = entry.second;
+        return line.key == key && !line.caller && !line.leaving &&
+               line.peer.rank == hello.srcRank &&
+               line.peer.nonce == hello.srcNonce;
+      });
+  // Else it is not who it says. A second call is the peer's if it has not
+  // spoken on the first: it gave that up.
+  if (at != lines_.end() && !at->second.confirmed) {
+    openLine(at->first, at->second, std::move(socket));
   }
-  for (auto& [id, line] : lines_) {
-    if (line.key == key && line.peer.rank == hello.srcRank) {
-      if (line.confirmed) {
-        return;  // a second one is not the peer's
-      }
-      lines_.erase(id);  // the peer gave that up and has called again
-      break;
-    }
-  }
-  const uint64_t id = addLine(key, peer->second);
-  openLine(id, lines_.at(id), std::move(socket), false);
 }
 
 uint64_t Lifelines::Impl::addLine(Key key, const Peer& peer) {
@@ -215,6 +217,16 @@ void Lifelines::Impl::flood(Key key, const internal::Cause& cause) {
   }
 }
 
+void Lifelines::Impl::suspect(Key key, const internal::Cause& cause) {
+  const std::lock_guard guard(mutex_);
+  const auto world = worlds_.find(key);
+  if (world != worlds_.end() && !world->second.suspicion) {
+    world->second.suspicion = cause;
+    world->second.suspicionLimit = Clock::now() + kSuspicion;
+    start();
+  }
+}
+
 void Lifelines::Impl::leave(Key key) {
   std::unique_lock lock(mutex_);
   if (std::this_thread::get_id() != threadId_) {
@@ -234,7 +246,9 @@ void Lifelines::Impl::leave(Key key) {
   const auto limit = Clock::now() + kLeaveLimit;
   for (auto at = lines_.begin(); at != lines_.end();) {
     Line& line = at->second;
-    const bool silent = line.key == key && !line.open && !line.greeting;
+    // Nothing is under way on which the peer could hear that we leave.
+    const bool silent =
+        line.key == key && !line.open && !(line.greeting && line.caller);
     if (line.key == key) {
       line.leaving = true;
       line.timer = limit;

@@ -36,7 +36,8 @@ class Lifelines {
   static Lifelines& instance();
 
   // Keeps this context's lifelines: `peers` has all other ranks of the world;
-  // the ones to connect to are chosen here. Does not block.
+  // the ones to connect to are chosen here. Does not block. Nobody leaves in
+  // order before met(): whose endpoint refuses us before that has died.
   void join(uint64_t worldNonce, uint64_t ownNonce, int rank, int size,
             std::vector<Peer> peers, OnCause onCause);
 
@@ -46,18 +47,20 @@ class Lifelines {
   void flood(uint64_t worldNonce, uint64_t ownNonce,
              const internal::Cause& cause);
 
+  // This rank cannot reach another one, and does not know why: unless the
+  // reason is heard within a moment, `cause` is taken for it, and onCause is
+  // called with it.
+  void suspect(uint64_t worldNonce, uint64_t ownNonce,
+               const internal::Cause& cause);
+
   // Orderly: the neighbours learn that this rank has left. onCause is not
   // called any more once this has returned: it waits for a call that is under
   // way, so the caller holds no lock that onCause takes. Idempotent.
   void leave(uint64_t worldNonce, uint64_t ownNonce);
 
-  // How many lifelines are open, in the eyes of both ends, and how many there
-  // shall be.
-  struct Count {
-    int open = 0;
-    int wanted = 0;
-  };
-  Count count(uint64_t worldNonce, uint64_t ownNonce) const;
+  // Each of this context's lifelines has been open, in the eyes of both ends:
+  // from then on the death of this process is noticed, and whether it left.
+  bool met(uint64_t worldNonce, uint64_t ownNonce) const;
 
   // An accepted connection whose hello has Purpose::kLifeline.
   void adopt(UniqueFd socket, const Hello& theirs);

@@ -33,8 +33,8 @@ class LifelineConnection {
 
   int socket() const { return socket_.get(); }
 
-  // The first word, without meaning: whoever called says it once the hellos
-  // are through.
+  // The first word, without meaning: both sides say it once the connection is
+  // a lifeline to them.
   void confirm() { say(FrameType::kCredit, {}); }
   void sayCause(const internal::Cause& cause);
   // Nothing is said after it.

@@ -34,8 +34,9 @@ class Lifelines::Impl {
   void join(Key key, int rank, int size, std::vector<Peer> peers,
             OnCause onCause);
   void flood(Key key, const internal::Cause& cause);
+  void suspect(Key key, const internal::Cause& cause);
   void leave(Key key);
-  Count count(Key key);
+  bool met(Key key);
   void adopt(UniqueFd socket, const Hello& theirs);
 
   bool inherited() const { return origin_.inherited(); }
@@ -47,27 +48,38 @@ class Lifelines::Impl {
   struct Line {
     Key key;
     Peer peer;
+    bool caller = false;  // else it waits for the peer's call, and only asks
+                          // now and then whether the peer is alive
     std::unique_ptr<HelloExchange> greeting;
     bool greeted = false;  // our hello has left
     std::unique_ptr<LifelineConnection> open;
-    bool confirmed = false;  // the peer regards it as open too
+    bool confirmed = false;  // the peer has spoken: it regards it as open too
     bool bye = false;
     bool leaving = false;  // our world is gone: say bye, wait for the end
-    int refusals = 0;
-    std::chrono::milliseconds backoff{50};
+    int refusals = 0;      // one after the other
     // When to call again, to give up a greeting, or to stop leaving.
     Clock::time_point timer = Clock::time_point::max();
     UniqueFd pidfd;
     std::unique_ptr<HelloExchange> probe;  // is the process really gone?
     bool probed = false;
     Clock::time_point probeLimit = Clock::time_point::max();
+
+    void close() {
+      greeting.reset();
+      open.reset();
+      pidfd.reset();
+      probe.reset();
+      probeLimit = Clock::time_point::max();
+    }
   };
   struct World {
     int rank = -1;
     int size = 0;
     OnCause onCause;
-    std::map<int, Peer> neighbours;
+    std::set<int> unmet;  // neighbours whose line was not yet confirmed
     std::optional<internal::Cause> cause;
+    std::optional<internal::Cause> suspicion;
+    Clock::time_point suspicionLimit = Clock::time_point::max();
     bool calling = false;  // onCause runs, without the lock
   };
   // An accepted connection to a world that is not there yet.
@@ -85,7 +97,7 @@ class Lifelines::Impl {
   uint64_t addLine(Key key, const Peer& peer);
   void call(uint64_t id, Line& line);
   void takeOrphans(Key key);
-  void openLine(uint64_t id, Line& line, UniqueFd socket, bool caller);
+  void openLine(uint64_t id, Line& line, UniqueFd socket);
   void takeAdopted(Key key, UniqueFd socket, const Hello& hello);
   void spread(Key key, const internal::Cause& cause, uint64_t except);
   void learn(Key key, const internal::Cause& cause, uint64_t from);
@@ -97,8 +109,10 @@ class Lifelines::Impl {
   void onEvent(uint64_t data);
   void onGreeting(uint64_t id, Line& line);
   void onGreeted(uint64_t id, Line& line);
-  void retry(Line& line, bool refused);
+  void onCallFailed(uint64_t id, Line& line);
+  void callAgain(Line& line, std::chrono::milliseconds pause);
   void onOpen(uint64_t id, Line& line);
+  void onLineEnd(uint64_t id, Line& line, const LifelineConnection::News& news);
   void onProcessEnd(uint64_t id, Line& line);
   void onProbe(uint64_t id, Line& line);
   void onTimer(Clock::time_point now);

@@ -20,8 +20,10 @@ using std::chrono::milliseconds;
 using Progress = HelloExchange::Progress;
 
 constexpr milliseconds kGreetingLimit{5000};
-constexpr milliseconds kMaxBackoff{1000};
-constexpr int kMaxRefusals = 3;  // nobody listens there any more
+constexpr milliseconds kCallAgain{250};
+// So often in a row: nobody listens there any more.
+constexpr int kRefusals = 3;
+constexpr milliseconds kRefusedPause{50};
 // A process that lives on the same host answers by then.
 constexpr milliseconds kProbeLimit{300};
 
@@ -54,26 +56,35 @@ Hello Lifelines::Impl::hello(const Line& line, Purpose purpose) const {
 void Lifelines::Impl::call(uint64_t id, Line& line) {
   line.greeting = std::make_unique<HelloExchange>();
   line.greeted = false;
-  line.greeting->setOutgoing(hello(line, Purpose::kLifeline));
+  line.greeting->setOutgoing(
+      hello(line, line.caller ? Purpose::kLifeline : Purpose::kProbe));
   line.timer = Clock::now() + kGreetingLimit;
   if (line.greeting->connect(line.peer.endpoint) == Progress::kFailed) {
-    retry(line, false);
+    onCallFailed(id, line);
     return;
   }
   watch(line.greeting->socket(), id, Channel::kLine, true);
 }
 
-// Not being able to connect proves nothing: the peer may have left in order.
-void Lifelines::Impl::retry(Line& line, bool refused) {
-  if (refused && ++line.refusals >= kMaxRefusals) {
-    GLOO_DEBUG("No lifeline to rank ", line.peer.rank, ": ",
-               line.greeting->why());
-    line.timer = Clock::time_point::max();
+void Lifelines::Impl::callAgain(Line& line, milliseconds pause) {
+  line.close();
+  line.timer = Clock::now() + pause;
+}
+
+// Nobody has left before all its lines were open, so an endpoint that refuses
+// is that of a process that has ended. Every other failure may pass.
+void Lifelines::Impl::onCallFailed(uint64_t id, Line& line) {
+  const std::string why = line.greeting->why();
+  const bool refused = line.greeting->error() == ECONNREFUSED;
+  line.refusals = refused ? line.refusals + 1 : 0;
+  if (line.leaving) {
+    lines_.erase(id);
+  } else if (line.refusals >= kRefusals) {
+    lost(id, line, why);
+    lines_.erase(id);
   } else {
-    line.timer = Clock::now() + line.backoff;
-    line.backoff = std::min(2 * line.backoff, kMaxBackoff);
+    callAgain(line, refused ? kRefusedPause : kCallAgain);
   }
-  line.greeting.reset();
 }
 
 void Lifelines::Impl::onGreeting(uint64_t id, Line& line) {
@@ -91,40 +102,36 @@ void Lifelines::Impl::onGreeting(uint64_t id, Line& line) {
   if (progress == Progress::kDone) {
     onGreeted(id, line);
   } else if (progress == Progress::kFailed) {
-    if (line.leaving) {
-      lines_.erase(id);
-    } else {
-      retry(line, true);
-    }
+    onCallFailed(id, line);
   }
 }
 
 void Lifelines::Impl::onGreeted(uint64_t id, Line& line) {
   const std::unique_ptr<HelloExchange> greeting = std::move(line.greeting);
   const Hello& theirs = greeting->theirs();
-  if (theirs.verdict != Verdict::kAccepted ||
-      theirs.srcNonce != line.peer.nonce) {
-    line.timer = Clock::time_point::max();  // it has left
-    if (line.leaving) {
-      lines_.erase(id);
+  const bool there = theirs.verdict == Verdict::kAccepted &&
+                     theirs.srcNonce == line.peer.nonce;
+  line.refusals = 0;
+  if (there && line.caller) {
+    openLine(id, line, greeting->takeSocket());
+  } else if (there) {
+    callAgain(line, kCallAgain);
+  } else {
+    if (!line.leaving) {
+      lost(id, line, "another process has its address");
     }
-    return;
+    lines_.erase(id);
   }
-  openLine(id, line, greeting->takeSocket(), true);
 }
 
-void Lifelines::Impl::openLine(uint64_t id, Line& line, UniqueFd socket,
-                               bool caller) {
+void Lifelines::Impl::openLine(uint64_t id, Line& line, UniqueFd socket) {
+  line.close();
   line.open = std::make_unique<LifelineConnection>(std::move(socket));
-  line.confirmed = caller;
   if (line.leaving) {
-    // Unconfirmed: this process may exit before the bye has left.
     line.open->sayBye();
     line.timer = Clock::now() + std::chrono::seconds(2);
   } else {
-    if (caller) {
-      line.open->confirm();
-    }
+    line.open->confirm();
     line.timer = Clock::time_point::max();
     const World& world = worlds_.at(line.key);
     if (world.cause) {
@@ -145,17 +152,32 @@ void Lifelines::Impl::openLine(uint64_t id, Line& line, UniqueFd socket,
 void Lifelines::Impl::onOpen(uint64_t id, Line& line) {
   watch(line.open->socket(), id, Channel::kLine, !line.open->flush());
   const LifelineConnection::News news = line.open->receive();
-  line.confirmed = line.confirmed || news.confirmed;
+  if (news.confirmed && !line.confirmed) {
+    line.confirmed = true;
+    if (const auto world = worlds_.find(line.key); world != worlds_.end()) {
+      world->second.unmet.erase(line.peer.rank);
+    }
+  }
   line.bye = line.bye || news.bye;
   if (news.cause && !line.leaving) {
     learn(line.key, *news.cause, id);
   }
-  if (!news.ended) {
-    return;
+  if (news.ended) {
+    onLineEnd(id, line, news);
   }
+}
+
+void Lifelines::Impl::onLineEnd(uint64_t id, Line& line,
+                                const LifelineConnection::News& news) {
   if (news.broken) {
     GLOO_WARN("The lifeline to rank ", line.peer.rank, " is lost: ", news.why);
-  } else if (!line.bye && line.confirmed && !line.leaving) {
+  }
+  if (!line.confirmed && !line.leaving) {
+    // Given up by a peer that was not ready for it, or the peer has died.
+    callAgain(line, kRefusedPause);
+    return;
+  }
+  if (!news.broken && !line.bye && !line.leaving) {
     lost(id, line, news.why);
   }
   lines_.erase(id);
@@ -185,7 +207,7 @@ void Lifelines::Impl::learn(Key key, const internal::Cause& cause,
 void Lifelines::Impl::onProcessEnd(uint64_t id, Line& line) {
   line.pidfd.reset();
   onOpen(id, line);
-  if (!lines_.contains(id) || line.bye || line.leaving) {
+  if (!lines_.contains(id) || !line.open || line.bye || line.leaving) {
     return;
   }
   line.probe = std::make_unique<HelloExchange>();
@@ -255,7 +277,7 @@ void Lifelines::Impl::onLineTimer(uint64_t id, Line& line,
     if (line.leaving) {
       lines_.erase(id);
     } else if (line.greeting) {
-      retry(line, false);
+      callAgain(line, kCallAgain);  // no answer in time
     } else {
       call(id, line);
     }
@@ -273,6 +295,12 @@ void Lifelines::Impl::onTimer(Clock::time_point now) {
     onLineTimer(id, lines_.at(id), now);
   }
   std::erase_if(orphans_, [&](const auto& it) { return now >= it.limit; });
+  for (auto& [key, world] : worlds_) {
+    if (now >= world.suspicionLimit) {
+      world.suspicionLimit = Clock::time_point::max();
+      learn(key, *world.suspicion, 0);
+    }
+  }
 }
 
 Lifelines::Impl::Clock::time_point Lifelines::Impl::nextTimer() const {
@@ -282,6 +310,9 @@ Lifelines::Impl::Clock::time_point Lifelines::Impl::nextTimer() const {
   }
   for (const Orphan& orphan : orphans_) {
     next = std::min(next, orphan.limit);
+  }
+  for (const auto& [key, world] : worlds_) {
+    next = std::min(next, world.suspicionLimit);
   }
   return next;
 }

@@ -119,15 +119,18 @@ void exchange(ProcessGroup& group) {
   group.tellAll(all);
 }
 
-// All lifelines of this rank are open; then the parent goes on.
-void settle(Child& child) {
-  const auto limit = now() + seconds(20);
-  Lifelines::Count count;
-  do {
-    count = Lifelines::instance().count(kWorld, nonceOf(child.rank));
+// All lifelines of this rank are open.
+void awaitMet(int rank) {
+  const auto limit = now() + seconds(20) * patience();
+  while (!Lifelines::instance().met(kWorld, nonceOf(rank)) && now() < limit) {
     ::sched_yield();
-  } while (count.open < count.wanted && now() < limit);
-  EXPECT_EQ(count.wanted, count.open);
+  }
+  EXPECT_TRUE(Lifelines::instance().met(kWorld, nonceOf(rank)));
+}
+
+// The same; then the parent goes on.
+void settle(Child& child) {
+  awaitMet(child.rank);
   child.say("joined");
   child.hear();
 }
@@ -169,13 +172,48 @@ TEST(Lifelines, TheDeathOfAProcessReachesEveryRankWithinASecond) {
   }
 }
 
+// Before it had a lifeline to anybody, and when the lines are about to open:
+// the others find nobody where it was.
+TEST(Lifelines, TheDeathOfAProcessThatHasNotMetTheOthersIsKnown) {
+  constexpr int kSize = 5;
+  for (int round = 0; round < 20 && !::testing::Test::HasFailure(); round++) {
+    const int victim = round % kSize;
+    const bool joins = round >= kSize;
+    ProcessGroup group(kSize, [&](Child& child) {
+      Rank rank(child.rank, kSize, &child);
+      if (child.rank == victim) {
+        if (joins) {
+          rank.join();
+        }
+        ::usleep(static_cast<useconds_t>(round - kSize) * 50 * joins);
+        ::kill(::getpid(), SIGKILL);
+      }
+      rank.join();
+      awaitCulprit(child, rank, victim);
+      child.hear();
+    });
+    const auto start = now();
+    exchange(group);
+    for (int rank = 0; rank < kSize; rank++) {
+      if (rank != victim) {
+        EXPECT_EQ("knows", group.hear(rank, seconds(20))) << victim;
+      }
+    }
+    EXPECT_LT(now() - start, seconds(3) * patience()) << victim;
+    group.tellAll("end");
+    EXPECT_TRUE(group.join(victim, seconds(5)).killedBy(SIGKILL));
+    group.joinAll();
+  }
+}
+
 TEST(Lifelines, WhoLeavesInOrderDisturbsNobody) {
   for (int round = 0; round < 20; round++) {
     ProcessGroup group(5, [&](Child& child) {
       auto rank = std::make_unique<Rank>(child.rank, 5, &child);
       rank->join();
       if (child.rank % 2 == round % 2) {
-        rank.reset();  // at once: some lines are not open yet
+        awaitMet(child.rank);
+        rank.reset();  // at once: the others may not have met theirs yet
         child.say("left");
         return;
       }

@@ -128,7 +128,7 @@ struct Prepared {
 class Oracle {
  public:
   explicit Oracle(const std::vector<Call>& calls) {
-    const Selection selection(internal::Profile{}, kRanks);
+    const Selection selection(internal::Profile{}, kRanks, "");
     for (int rank = 0; rank < kRanks; rank++) {
       const Call& call = calls[static_cast<size_t>(rank)];
       const Prepared prepared(call);
@@ -261,7 +261,7 @@ std::vector<Outcome> runAll(const std::vector<Call>& calls,
   spawn(Mode::kThreads, tcp(), kRanks,
         [&](const std::shared_ptr<transport::Context>& context) {
           State state(internal::Channel::of(*context),
-                      internal::profileOf(*context), 2);
+                      *internal::profileOf(*context), "", 2);
           const auto rank = static_cast<size_t>(context->rank);
           together.arrive_and_wait();
           outcomes[rank] =

@@ -10,6 +10,7 @@
 #include "gloo/common/env.h"
 #include "gloo/common/error.h"
 #include "transport/base/bell.h"
+#include "transport/base/spinner.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -19,15 +20,6 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = Deadline::Clock;
 
-// Rounds of polling before a waiter that shares its core gives it away, and
-// how often it does that before it sleeps: measured, see docs/progress.md.
-constexpr int kCrowdedPolls = 2;
-constexpr int kCrowdedYields = 30;
-// Looking at the clock costs as much as a round of polling shared memory.
-constexpr int kLookEvery = 16;
-// Two ranks on one core, on a machine that is busy otherwise, wait for this at
-// each message: with 8 us a 1 KiB allreduce took three times as long.
-constexpr std::chrono::microseconds kYieldEvery{1};
 // Rounds of a glance: longer than a peer takes that answers at once.
 constexpr int kGlances = 64;
 constexpr std::chrono::microseconds kDefaultSpin{500};
@@ -42,57 +34,6 @@ int coresAvailable() {
 }
 
 }  // namespace
-
-// Decides what a driver does after a round in which nothing moved.
-class ProgressDomain::Spinner {
- public:
-  enum class Next { kPoll, kYield, kBlock };
-
-  Spinner(bool crowded, bool busy, std::chrono::microseconds budget)
-      : crowded_(crowded), busy_(busy), budget_(budget) {}
-
-  void reset() { rounds_ = 0; }
-
-  Next next() {
-    rounds_++;
-    if (crowded_) {
-      if (rounds_ <= kCrowdedPolls) {
-        return Next::kPoll;
-      }
-      const bool tired = rounds_ > kCrowdedPolls + kCrowdedYields;
-      return tired && !busy_ ? Next::kBlock : Next::kYield;
-    }
-    if (budget_.count() == 0 && !busy_) {
-      return Next::kBlock;
-    }
-    return rounds_ % kLookEvery == 0 ? look() : Next::kPoll;
-  }
-
- private:
-  Next look() {
-    const auto now = Clock::now();
-    if (rounds_ == kLookEvery) {
-      until_ = now + budget_;
-      yieldAt_ = now + kYieldEvery;
-    }
-    if (now >= until_ && !busy_) {
-      return Next::kBlock;
-    }
-    if (now < yieldAt_) {
-      return Next::kPoll;
-    }
-    // The scheduler sometimes puts us on the core that the peer needs.
-    yieldAt_ = now + kYieldEvery;
-    return Next::kYield;
-  }
-
-  const bool crowded_;
-  const bool busy_;
-  const std::chrono::microseconds budget_;
-  int rounds_ = 0;
-  Clock::time_point until_;
-  Clock::time_point yieldAt_;
-};
 
 ProgressDomain::ProgressDomain()
     : spinBudget_(Environment::fromEnvironment().spin.value_or(kDefaultSpin)),
@@ -229,7 +170,8 @@ void ProgressDomain::drive(Lock& lock, const Ready& ready, Deadline deadline,
     letOthersIn(lock);
     if (moved) {
       // Who is not ready soon looks at the clock when it spins.
-      if (round % kLookEvery == kLookEvery - 1 && deadline.expired()) {
+      if (round % Spinner::kLookEvery == Spinner::kLookEvery - 1 &&
+          deadline.expired()) {
         break;
       }
       continue;

@@ -1,0 +1,174 @@
+// A process is killed while it connects, or as soon as it is connected: every
+// other rank says who it was, and ends well.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "gloo/common/string.h"
+#include "gloo/rendezvous/file_store.h"
+#include "tests/multiprocess/job.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+constexpr int kVictim = 2;
+
+// Says what it did, and waits to be killed, as soon as its address is public.
+class HaltingStore : public rendezvous::Store {
+ public:
+  HaltingStore(std::shared_ptr<rendezvous::Store> store)
+      : store_(std::move(store)) {}
+
+  void set(const std::string& key, const std::vector<char>& data) override {
+    store_->set(key, data);
+    published_ = true;
+  }
+  void multi_set(const std::vector<std::string>& keys,
+                 const std::vector<std::vector<char>>& values) override {
+    store_->multi_set(keys, values);
+    published_ = true;
+  }
+  void append(const std::string& key, const std::vector<char>& value) override {
+    store_->append(key, value);
+    published_ = true;
+  }
+  int64_t add(const std::string& key, int64_t value) override {
+    return store_->add(key, value);
+  }
+  std::vector<char> get(const std::string& key) override {
+    halt();
+    return store_->get(key);
+  }
+  std::vector<std::vector<char>> multi_get(
+      const std::vector<std::string>& keys) override {
+    halt();
+    return store_->multi_get(keys);
+  }
+  void wait(const std::vector<std::string>& keys) override {
+    halt();
+    store_->wait(keys);
+  }
+  void wait(const std::vector<std::string>& keys,
+            const std::chrono::milliseconds& timeout) override {
+    halt();
+    store_->wait(keys, timeout);
+  }
+  bool has_v2_support() override { return store_->has_v2_support(); }
+
+ private:
+  void halt() const {
+    if (published_) {
+      ::kill(::getpid(), SIGKILL);
+    }
+  }
+
+  std::shared_ptr<rendezvous::Store> store_;
+  bool published_ = false;
+};
+
+TEST(KilledTest, WhileConnecting) {
+  Job::Options options;
+  options.wrap = [](int rank, std::shared_ptr<rendezvous::Store> store) {
+    return rank == kVictim ? std::make_shared<HaltingStore>(store) : store;
+  };
+  const auto start = now();
+  Job job(options, [](Child&, const std::shared_ptr<Context>&) {});
+  ASSERT_TRUE(
+      job.group().join(kVictim, std::chrono::seconds(20)).killedBy(SIGKILL));
+  for (int rank = 0; rank < 2; rank++) {
+    const Failure failure = job.failure(rank, std::chrono::seconds(40));
+    EXPECT_NE(failure.type, "none");
+    EXPECT_NE(failure.type, "other") << failure.text;
+    EXPECT_TRUE(failure.names("rank 2")) << failure.text;
+    // all started at once
+    EXPECT_LT(failure.at - start, std::chrono::milliseconds(1500) * slowness())
+        << failure.text;
+  }
+  job.group().joinAll();
+}
+
+// Dies a moment after its address is public.
+class DyingStore : public rendezvous::FileStore {
+ public:
+  DyingStore(const std::string& path, std::chrono::microseconds left)
+      : FileStore(path), left_(left) {}
+  void set(const std::string& key, const std::vector<char>& data) override {
+    FileStore::set(key, data);
+    std::thread([left = left_] {
+      std::this_thread::sleep_for(left);
+      ::kill(::getpid(), SIGKILL);
+    }).detach();
+  }
+
+ private:
+  const std::chrono::microseconds left_;
+};
+
+// The victim dies by itself. Whoever is connected, is connecting, or has given
+// up because of another one's news: all name it, though they wait for others.
+void expectDeathOnConnecting(Job::Options options) {
+  constexpr int kSize = 6;
+  options.size = kSize;
+  Job job(options, [](Child&, const std::shared_ptr<Context>& context) {
+    recvFrom(*context,
+             (context->rank + 3) % kSize == kVictim
+                 ? (context->rank + 1) % kSize
+                 : (context->rank + 3) % kSize,
+             1, 1);
+  });
+  for (int rank = 0; rank < kSize; rank++) {
+    if (rank != kVictim) {
+      const Failure failure = job.failureWherever(rank);
+      EXPECT_NE(failure.type, "none");
+      EXPECT_NE(failure.type, "Timeout") << failure.text;
+      EXPECT_TRUE(failure.names(MakeString("rank ", kVictim))) << failure.text;
+    }
+  }
+  job.group().join(kVictim, std::chrono::seconds(5));
+  job.group().joinAll(std::chrono::seconds(20));
+}
+
+class KilledOnConnectingTest : public ::testing::TestWithParam<bool> {};
+
+TEST_P(KilledOnConnectingTest, AtAnyMoment) {
+  for (int round = 0; round < 10 && !HasFailure(); round++) {
+    SCOPED_TRACE(round);
+    ScratchDirectory directory;
+    const auto left = std::chrono::microseconds(round * 300);
+    Job::Options options;
+    options.lazy = GetParam();
+    options.wrap = [&](int rank, std::shared_ptr<rendezvous::Store>)
+        -> std::shared_ptr<rendezvous::Store> {
+      if (rank == kVictim) {
+        return std::make_shared<DyingStore>(directory.path(), left);
+      }
+      return std::make_shared<rendezvous::FileStore>(directory.path());
+    };
+    expectDeathOnConnecting(options);
+  }
+}
+
+TEST_P(KilledOnConnectingTest, AsSoonAsItIsConnected) {
+  for (int round = 0; round < 10 && !HasFailure(); round++) {
+    Job::Options options;
+    options.lazy = GetParam();
+    options.onConnected = [](int rank) {
+      if (rank == kVictim) {
+        ::kill(::getpid(), SIGKILL);
+      }
+    };
+    expectDeathOnConnecting(options);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, KilledOnConnectingTest, ::testing::Bool(),
+                         [](const auto& info) {
+                           return info.param ? "lazy" : "eager";
+                         });
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

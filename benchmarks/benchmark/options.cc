@@ -95,6 +95,9 @@ void addReport(CLI::App& app, Options& options) {
 }
 
 void take(const CLI::App& app, const Raw& raw, Options& options) {
+  if (app.count("--ranks") > 0 && options.localRanks == 0) {
+    throw UsageError("--ranks: 0 is no number of processes");
+  }
   options.verify = !raw.noVerify;
   if (app.count("--elements") > 0) {
     options.elements = raw.elements;

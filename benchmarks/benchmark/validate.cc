@@ -1,5 +1,9 @@
 #include "benchmarks/benchmark/validate.h"
 
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
 #include "benchmarks/benchmark/device.h"
 #include "benchmarks/benchmark/registry.h"
 
@@ -132,9 +136,21 @@ void validateWork(const Options& options) {
           "give either --iteration-count or --iteration-time");
 }
 
+// Before hours of measuring, by the rank that writes it. An older report stays
+// until there is a new one.
+void validateReport(const Options& options) {
+  if (options.jsonFile.empty() || options.rank > 0) {
+    return;
+  }
+  const bool open = std::ofstream(options.jsonFile, std::ios::app).is_open();
+  require(open, "--json: cannot write ", options.jsonFile, ": ",
+          std::strerror(errno));
+}
+
 }  // namespace
 
 void validate(const Options& options) {
+  validateReport(options);
   if (comparesAlgorithms(options)) {
     validateParticipants(options);
     validateComparison(options);

@@ -51,6 +51,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         BadLine{"", "NAME"}, BadLine{"--ranks 2", "NAME"},
         BadLine{"--ranks 2 nothing", "there is no benchmark 'nothing'"},
+        BadLine{"--ranks 0 allreduce", "--ranks: 0"},
+        BadLine{"--ranks 2 --json /nowhere/report allreduce", "/nowhere"},
         BadLine{"allreduce", "--size"}, BadLine{"-s 2 allreduce", "--rank"},
         BadLine{"-s 2 -r 0 allreduce", "no store"},
         BadLine{"-s 2 -r 2 --shared-path /x allreduce", "--rank: 2"},

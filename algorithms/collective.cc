@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "gloo/common/logging.h"
+#include "gloo/internal/cuda.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
@@ -26,11 +27,25 @@ void requireList(const Vectors& vectors, const char* collective,
   }
 }
 
+void requireHostMemory(const Vectors& vectors, const char* collective,
+                       const char* what) {
+  for (size_t i = 0; i < vectors.size(); i++) {
+    const int device = internal::cudaDeviceOf(vectors[i].data);
+    GLOO_ENFORCE(device < 0, collective, ": ", what, " ", i,
+                 " is memory of CUDA device ", device,
+                 ", but collectives work on host memory; copy it there first");
+  }
+}
+
 }  // namespace
 
 void requireVectors(const CollectiveCall& call, const char* collective) {
   requireList(call.inputs, collective, "input");
   requireList(call.outputs, collective, "output");
+  if (internal::cudaDriver() != nullptr) {
+    requireHostMemory(call.inputs, collective, "input");
+    requireHostMemory(call.outputs, collective, "output");
+  }
 }
 
 void requireRoot(const CollectiveCall& call, const char* collective) {

@@ -15,6 +15,11 @@ if(USE_REDIS)
   pkg_check_modules(hiredis REQUIRED IMPORTED_TARGET GLOBAL hiredis)
 endif()
 
+# cuda.h; the driver itself is looked for at run time.
+if(USE_CUDA)
+  find_package(CUDAToolkit REQUIRED)
+endif()
+
 # The header of libibverbs; the library itself is loaded when it is first used.
 if(USE_IBVERBS)
   find_path(IBVERBS_INCLUDE_DIR infiniband/verbs.h)

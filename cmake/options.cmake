@@ -18,7 +18,7 @@ option(BUILD_TOOLS "Build the tools" ${PROJECT_IS_TOP_LEVEL})
 option(BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
 option(USE_REDIS "Build the Redis store (hiredis)" ON)
 option(USE_IBVERBS "Build the ibverbs transport" ON)
-option(USE_CUDA "Build the CUDA support" OFF)
+option(USE_CUDA "Check the CUDA support against the toolkit" OFF)
 option(GLOO_INLINE_NAMESPACE "Put all names in an inline namespace" ON)
 option(GLOO_BUILD_FUZZERS "Build the libFuzzer targets (clang only)" OFF)
 
@@ -31,6 +31,9 @@ foreach(feature IN ITEMS CUDA REDIS IBVERBS)
     set(GLOO_USE_${feature} 0)
   endif()
 endforeach()
+if(NOT EXISTS ${PROJECT_SOURCE_DIR}/gloo/cuda.h)
+  set(GLOO_USE_CUDA 0)  # the classes of that header are not there
+endif()
 set(GLOO_HAVE_TRANSPORT_IBVERBS 0)
 if(USE_IBVERBS AND
     EXISTS ${PROJECT_SOURCE_DIR}/gloo/transport/ibverbs/device.h)

@@ -12,10 +12,11 @@ Buffer::Buffer(Context& context, Pair& pair, Side side, int slot, void* ptr,
       context_(context),
       pair_(pair),
       side_(side),
-      kept_(side == Side::kSend ? context.keep(ptr, size) : nullptr) {
+      kind_(memoryKindOf(ptr, size)),
+      kept_(side == Side::kSend ? context.keepAs(kind_, ptr, size) : nullptr) {
   if (side == Side::kRecv) {
     auto lock = context_.lock();
-    index_ = pair_.addBound(*this, slot, ptr, size);
+    index_ = pair_.addBound(*this, slot, ptr, size, kind_);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "gloo/transport/buffer.h"
 #include "transport/base/context.h"
 #include "transport/base/fork.h"
+#include "transport/base/kept_memory.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -27,6 +28,7 @@ class Buffer final : public transport::Buffer, public OperationOwner {
   // REQUIRE the domain's lock.
   void onArrival() { arrived_++; }
   void onOperation(Operation& op) override;
+  int device() const override { return deviceOf(kind_); }
 
  private:
   void wait(uint64_t& done, const char* what);
@@ -35,8 +37,9 @@ class Buffer final : public transport::Buffer, public OperationOwner {
   Pair& pair_;
   const Side side_;
   Origin origin_;
+  const MemoryKind kind_;
   // Of a send buffer; a receive buffer's is registered for the peer.
-  const std::unique_ptr<internal::KeptMemory> kept_;
+  const std::unique_ptr<KeptMemory> kept_;
   uint32_t index_ = 0;    // of a receive buffer
   uint64_t arrived_ = 0;  // writes of the peer's that nobody waited for yet
   uint64_t sent_ = 0;     // sends likewise

@@ -237,12 +237,6 @@ Pair* Context::pairAt(int peer) const {
 std::unique_ptr<transport::UnboundBuffer> Context::createUnboundBuffer(
     void* ptr, size_t size) {
   checkUsable("createUnboundBuffer");
-  const MemoryKind kind = memoryKindOf(ptr, size);
-  if (kind.where == MemoryKind::Where::kCuda && !device_->hasGPUDirect()) {
-    GLOO_THROW_INVALID_OPERATION_EXCEPTION(device_->str(), " cannot reach ",
-                                           kind.str(),
-                                           ": copy it to host memory first");
-  }
   return std::make_unique<UnboundBuffer>(*this, ptr, size);
 }
 

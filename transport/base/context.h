@@ -37,12 +37,25 @@ class OperationOwner {
  public:
   virtual ~OperationOwner() = default;
   virtual void onOperation(Operation& op) = 0;
+  // Of CUDA, whose memory its operations use; -1: of none.
+  virtual int device() const { return -1; }
 };
+
+// Whose memory it is, CUDA's number of the device; -1: the host's, which may be
+// dereferenced.
+inline int deviceOf(const MemoryKind& kind) {
+  return kind.where == MemoryKind::Where::kCuda ? kind.device : -1;
+}
+inline int deviceOf(const Operation& op) {
+  return op.user == nullptr ? -1
+                            : static_cast<OperationOwner*>(op.user)->device();
+}
 
 // Memory that remote ranks may put to and get from.
 struct ExportedRegion {
   char* ptr = nullptr;
   size_t size = 0;
+  int device = -1;     // of CUDA, whose memory it is
   uint64_t inUse = 0;  // answers to gets that are on their way
   std::unique_ptr<Region> region;
 };
@@ -71,6 +84,7 @@ class Context final : public transport::Context,
   void postRecv(Operation& op, int src, uint64_t slot, void* data, size_t bytes,
                 uint64_t check) override;
   std::unique_ptr<internal::KeptMemory> keep(void* data, size_t bytes) override;
+  std::unique_ptr<KeptMemory> keepAs(MemoryKind kind, void* data, size_t bytes);
   bool waitUntil(const std::function<bool()>& ready,
                  Deadline deadline) override;
   void poll() override;
@@ -167,9 +181,18 @@ class Context final : public transport::Context,
   uint32_t exportRegion(void* ptr, size_t size);
   void withdrawRegion(ProgressDomain::Lock& lock, uint32_t id);
   ExportedRegion* exported(uint32_t id);
-  void copyLocal(const RegionKey& key, bool isPut, char* local, size_t roffset,
-                 size_t bytes);
+  void copyLocal(const RegionKey& key, bool isPut, char* local, int device,
+                 size_t roffset, size_t bytes);
+  // Between memory of the host or, one of them, of this CUDA device; and what
+  // other devices have written there is to be seen by its kernels. False, and
+  // the context has failed, when the device refuses.
+  bool copyMemory(int device, void* to, const void* from, size_t bytes);
+  bool makeVisible(int device);
   const Region* registerFor(Operation& op, Rights rights);
+  // Null: the links need none. Throws as LinkFactory::registerMemory does, also
+  // for a device's memory when the links move bytes by the processor.
+  std::unique_ptr<Region> registerMemory(void* ptr, size_t size,
+                                         const MemoryKind& kind, Rights rights);
   // The keeper is about to be destroyed.
   void forgetKept(KeptMemory& kept);
   uint64_t nonce() const { return nonce_; }

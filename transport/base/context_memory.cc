@@ -3,7 +3,9 @@
 #include <cstring>
 #include <iterator>
 
+#include "gloo/common/logging.h"
 #include "gloo/common/string.h"
+#include "gloo/internal/cuda.h"
 #include "transport/base/context.h"
 #include "transport/base/kept_memory.h"
 #include "transport/base/region_key.h"
@@ -13,15 +15,29 @@ namespace transport::base {
 
 using internal::Cause;
 
+std::unique_ptr<Region> Context::registerMemory(void* ptr, size_t size,
+                                                const MemoryKind& kind,
+                                                Rights rights) {
+  LinkFactory& factory = device_->factory();
+  auto region = factory.registerMemory(ptr, size, kind, rights);
+  if (region == nullptr && deviceOf(kind) >= 0) {
+    GLOO_THROW_INVALID_OPERATION_EXCEPTION("transport ", factory.kind(),
+                                           " cannot reach ", kind.str(),
+                                           ": copy it to host memory first");
+  }
+  counts().registrations += region != nullptr ? 1 : 0;
+  return region;
+}
+
 uint32_t Context::exportRegion(void* ptr, size_t size) {
   throwIfFailed("getRemoteKey");
+  const MemoryKind kind = memoryKindOf(ptr, size);
   const uint32_t id = nextExport_++;
   ExportedRegion& region = exports_[id];
   region.ptr = static_cast<char*>(ptr);
   region.size = size;
-  region.region = device_->factory().registerMemory(
-      ptr, size, memoryKindOf(ptr, size), Rights::kRemoteBoth);
-  counts().registrations += region.region != nullptr ? 1 : 0;
+  region.device = deviceOf(kind);
+  region.region = registerMemory(ptr, size, kind, Rights::kRemoteBoth);
   return id;
 }
 
@@ -48,7 +64,7 @@ ExportedRegion* Context::exported(uint32_t id) {
 
 // put and get with the own rank's memory.
 void Context::copyLocal(const RegionKey& key, bool isPut, char* local,
-                        size_t roffset, size_t bytes) {
+                        int device, size_t roffset, size_t bytes) {
   throwIfFailed(isPut ? "put" : "get");
   ExportedRegion* region = exported(key.id);
   if (region == nullptr || key.nonce != nonce_) {
@@ -57,13 +73,47 @@ void Context::copyLocal(const RegionKey& key, bool isPut, char* local,
     throwIfFailed(isPut ? "put" : "get");
   }
   char* remote = region->ptr + roffset;
-  if (bytes > 0) {
-    std::memmove(isPut ? remote : local, isPut ? local : remote, bytes);
+  if (!copyMemory(std::max(device, region->device), isPut ? remote : local,
+                  isPut ? local : remote, bytes)) {
+    throwIfFailed(isPut ? "put" : "get");
   }
 }
 
-KeptMemory::KeptMemory(Context& context, void* data, size_t bytes)
-    : context_(context), data_(static_cast<char*>(data)), bytes_(bytes) {}
+bool Context::copyMemory(int device, void* to, const void* from, size_t bytes) {
+  if (bytes == 0) {
+    return true;
+  }
+  if (device < 0) {
+    std::memmove(to, from, bytes);
+    return true;
+  }
+  const std::string why = internal::copyCuda(device, to, from, bytes);
+  if (!why.empty()) {
+    failNew(Cause::Kind::kIo, rank(),
+            MakeString("rank ", rank(), ": cannot copy ", bytes,
+                       " bytes to or from CUDA device ", device, ": ", why));
+  }
+  return why.empty();
+}
+
+bool Context::makeVisible(int device) {
+  const std::string why = internal::flushCuda(device);
+  if (!why.empty()) {
+    failNew(Cause::Kind::kIo, rank(),
+            MakeString("rank ", rank(),
+                       ": what was received may be hidden from"
+                       " the kernels of CUDA device ",
+                       device, ": ", why));
+  }
+  return why.empty();
+}
+
+KeptMemory::KeptMemory(Context& context, MemoryKind kind, void* data,
+                       size_t bytes)
+    : context_(context),
+      kind_(kind),
+      data_(static_cast<char*>(data)),
+      bytes_(bytes) {}
 
 KeptMemory::~KeptMemory() {
   if (!origin_.inherited()) {
@@ -80,20 +130,27 @@ bool KeptMemory::holds(const Operation& op) const {
 const Region* KeptMemory::regionFor(Rights rights) {
   auto& region = regions_.at(static_cast<size_t>(rights));
   if (region == nullptr) {
-    region = context_.device().factory().registerMemory(
-        data_, bytes_, memoryKindOf(data_, bytes_), rights);
-    context_.counts().registrations += region != nullptr ? 1 : 0;
+    region = context_.registerMemory(data_, bytes_, kind_, rights);
   }
   return region.get();
 }
 
 std::unique_ptr<internal::KeptMemory> Context::keep(void* data, size_t bytes) {
+  return keepAs(memoryKindOf(data, bytes), data, bytes);
+}
+
+std::unique_ptr<KeptMemory> Context::keepAs(MemoryKind kind, void* data,
+                                            size_t bytes) {
   if (bytes == 0) {
     return nullptr;
   }
-  auto kept = std::make_unique<KeptMemory>(*this, data, bytes);
+  auto kept = std::make_unique<KeptMemory>(*this, kind, data, bytes);
   const auto lock = this->lock();
   kept_.emplace(static_cast<const char*>(data), kept.get());
+  if (deviceOf(kind) >= 0) {
+    // Whether it can be reached is known when it was tried.
+    (void)kept->regionFor(Rights::kLocal);
+  }
   return kept;
 }
 
@@ -112,12 +169,11 @@ const Region* Context::registerFor(Operation& op, Rights rights) {
       return nearest.regionFor(rights);
     }
   }
-  auto region = device_->factory().registerMemory(
-      op.data, op.bytes, memoryKindOf(op.data, op.bytes), rights);
+  auto region = registerMemory(op.data, op.bytes,
+                               memoryKindOf(op.data, op.bytes), rights);
   if (region == nullptr) {
     return nullptr;
   }
-  counts().registrations++;
   return (registered_[&op] = std::move(region)).get();
 }
 

@@ -171,6 +171,11 @@ void Context::ended(Operation& op, Operation::State state) {
     operations.give(&op);
     return;
   }
+  if (const int device = deviceOf(op); device >= 0 && !op.isSend &&
+                                       state == Operation::State::kDone &&
+                                       !makeVisible(device)) {
+    state = Operation::State::kFailed;
+  }
   auto* owner = static_cast<OperationOwner*>(op.user);
   op.state.store(state, std::memory_order_release);
   if (owner != nullptr) {

@@ -18,7 +18,7 @@ class Context;
 // destructor takes the domain's lock; the rest REQUIRES it.
 class KeptMemory final : public internal::KeptMemory {
  public:
-  KeptMemory(Context& context, void* data, size_t bytes);
+  KeptMemory(Context& context, MemoryKind kind, void* data, size_t bytes);
   ~KeptMemory() override;
 
   bool holds(const internal::Operation& op) const;
@@ -33,6 +33,7 @@ class KeptMemory final : public internal::KeptMemory {
 
   Context& context_;
   Origin origin_;
+  const MemoryKind kind_;
   char* const data_;
   const size_t bytes_;
   std::array<std::unique_ptr<Region>, kRights> regions_;

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "gloo/common/error.h"
+#include "gloo/internal/cuda.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -41,6 +42,9 @@ MemoryKind memoryKindOf(const void* ptr, size_t bytes) {
     if (finder != nullptr && finder(ptr, bytes, &kind)) {
       return kind;
     }
+  }
+  if (const int device = internal::cudaDeviceOf(ptr); device >= 0) {
+    return {MemoryKind::Where::kCuda, device};
   }
   return MemoryKind{};
 }

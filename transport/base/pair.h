@@ -139,7 +139,8 @@ class Pair final : public transport::Pair, public LinkHandler {
   void cancel(Operation& op);
 
   // Bound receive buffers: the peer learns of the memory. Returns its index.
-  uint32_t addBound(Buffer& buffer, int slot, void* ptr, size_t size);
+  uint32_t addBound(Buffer& buffer, int slot, void* ptr, size_t size,
+                    const MemoryKind& kind);
   void removeBound(uint32_t index);
   // Bytes are being read into it.
   bool receivingBound(uint32_t index) const;
@@ -172,6 +173,7 @@ class Pair final : public transport::Pair, public LinkHandler {
     int slot = 0;
     char* ptr = nullptr;
     size_t size = 0;
+    int device = -1;  // of CUDA, whose memory it is
     std::unique_ptr<Region> region;
   };
   struct RemoteBound {
@@ -247,12 +249,14 @@ class Pair final : public transport::Pair, public LinkHandler {
   char* onEagerPayload(const FrameHeader& header);
   void onEagerEnd(const FrameHeader& header);
   void meet(Operation& op, Arrival& arrival);
+  char* stash(const FrameHeader& header, SlotState* state, Operation* op);
   void unstash(Operation& op, Arrival& arrival);
   void onAnnounce(const FrameHeader& header);
   void takeIntroduced(RecvEntry& entry);
   void answerAnnounce(Operation& op, const Arrival& arrival);
   void sendAdvert(RecvEntry& entry, uint8_t flags, uint64_t number);
   bool mayAdvertise() const;
+  bool wantsAdvert(const Operation& op) const;
   void advertiseUnblocked(SlotState& state);
   void pullMessage(Operation& op, const Arrival& arrival);
   void readParts(Operation& op);

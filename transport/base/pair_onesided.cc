@@ -11,16 +11,16 @@ namespace transport::base {
 
 // ---- Bound buffers ----
 
-uint32_t Pair::addBound(Buffer& buffer, int slot, void* ptr, size_t size) {
+uint32_t Pair::addBound(Buffer& buffer, int slot, void* ptr, size_t size,
+                        const MemoryKind& kind) {
   const auto index = static_cast<uint32_t>(bounds_.size());
   Bound bound;
   bound.buffer = &buffer;
   bound.slot = slot;
   bound.ptr = static_cast<char*>(ptr);
   bound.size = size;
-  bound.region = context_.device().factory().registerMemory(
-      ptr, size, memoryKindOf(ptr, size), Rights::kRemoteWrite);
-  context_.counts().registrations += bound.region != nullptr ? 1 : 0;
+  bound.device = deviceOf(kind);
+  bound.region = context_.registerMemory(ptr, size, kind, Rights::kRemoteWrite);
   bounds_.push_back(std::move(bound));
   if (link_ != nullptr) {
     advertiseBound(index);
@@ -155,7 +155,8 @@ void Pair::onBoundEnd(const FrameHeader& header) {
 
 void Pair::onBoundWritten(uint32_t index) {
   Bound* bound = boundAt(index);
-  if (bound != nullptr && bound->buffer != nullptr) {
+  if (bound != nullptr && bound->buffer != nullptr &&
+      (bound->device < 0 || context_.makeVisible(bound->device))) {
     bound->buffer->onArrival();
   }
 }

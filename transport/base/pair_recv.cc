@@ -1,6 +1,5 @@
 // Messages, the receiver's side.
 #include <algorithm>
-#include <cstring>
 
 #include "gloo/common/string.h"
 #include "transport/base/context.h"
@@ -17,7 +16,7 @@ void Pair::startRecv(Operation& op) {
   }
   RecvEntry* entry = queueRecv(op, false);
   op.owner = entry;
-  if (op.bytes > caps_.eagerBytes && state.wildcards == 0 && mayAdvertise() &&
+  if (wantsAdvert(op) && state.wildcards == 0 && mayAdvertise() &&
       state.cancelling == 0) {
     sendAdvert(*entry, 0, state.recvs.size() - 1);
   }
@@ -144,19 +143,31 @@ char* Pair::onEagerPayload(const FrameHeader& header) {
     }
     Operation* op = takeFront(state);
     op->phase = kIncoming;
+    if (header.payloadBytes > 0 && deviceOf(*op) >= 0) {
+      return stash(header, nullptr, op);
+    }
     incoming_.what = Incoming::What::kOperation;
     incoming_.op = op;
     return header.payloadBytes > 0 ? op->data : control_;
   }
+  context_.counts().unexpected++;
+  return stash(header, &state, nullptr);
+}
+
+// Bounce memory for an eager message that waits on its slot, or that its
+// receive takes from there.
+char* Pair::stash(const FrameHeader& header, SlotState* state, Operation* op) {
   Arrival* arrival = context_.arrivals.take();
   *arrival = Arrival{};
-  arrival->state = &state;
+  arrival->state = state;
   arrival->number = static_cast<uint32_t>(header.number);
   arrival->bytes = header.bytes;
   arrival->check = header.check;
   arrival->stash = context_.bounce.take(header.bytes);
-  state.arrivals.pushBack(arrival);
-  context_.counts().unexpected++;
+  arrival->op = op;
+  if (state != nullptr) {
+    state->arrivals.pushBack(arrival);
+  }
   incoming_.what = Incoming::What::kArrival;
   incoming_.arrival = arrival;
   return arrival->stash;
@@ -207,13 +218,15 @@ void Pair::meet(Operation& op, Arrival& arrival) {
 }
 
 void Pair::unstash(Operation& op, Arrival& arrival) {
-  if (arrival.bytes > 0) {
-    std::memcpy(op.data, arrival.stash, arrival.bytes);
-  }
-  context_.counts().bytesCopied += arrival.bytes;
-  context_.bounce.give(arrival.stash, arrival.bytes);
   const uint64_t bytes = arrival.bytes;
+  const bool copied =
+      context_.copyMemory(deviceOf(op), op.data, arrival.stash, bytes);
+  context_.counts().bytesCopied += bytes;
+  context_.bounce.give(arrival.stash, bytes);
   context_.arrivals.give(&arrival);
+  if (!copied) {
+    return;
+  }
   op.bytesDone.store(bytes, std::memory_order_relaxed);
   finishOperation(op, Operation::State::kDone);
   returnCredits(costOf(bytes));
@@ -303,6 +316,11 @@ bool Pair::mayAdvertise() const {
   return link_ != nullptr && !pulls() && !byeSent_ && !failed_;
 }
 
+// What may not be copied eagerly is told where to go, however short.
+bool Pair::wantsAdvert(const Operation& op) const {
+  return op.bytes > (deviceOf(op) < 0 ? caps_.eagerBytes : 0);
+}
+
 // Adverts for all receives that are long enough and whose position is known.
 void Pair::advertiseUnblocked(SlotState& state) {
   if (!mayAdvertise() || state.cancelling > 0) {
@@ -314,7 +332,7 @@ void Pair::advertiseUnblocked(SlotState& state) {
     if (entry->wildcard()) {
       return;
     }
-    if (entry->op->bytes > caps_.eagerBytes && !entry->advertised) {
+    if (wantsAdvert(*entry->op) && !entry->advertised) {
       sendAdvert(*entry, 0, position);
     }
   }

@@ -31,7 +31,8 @@ void Pair::startSend(Operation& op) {
     if (prepareDirect(op, copy)) {
       activateAtOnce(op);
     }
-  } else if (op.bytes <= caps_.eagerBytes && costOf(op.bytes) <= credits_) {
+  } else if (op.bytes <= caps_.eagerBytes && costOf(op.bytes) <= credits_ &&
+             (op.bytes == 0 || deviceOf(op) < 0)) {
     introduce(op, state, false);
     sendEager(op);
   } else {

@@ -9,7 +9,8 @@ namespace transport::base {
 UnboundBuffer::UnboundBuffer(Context& context, void* ptr, size_t size)
     : transport::UnboundBuffer(ptr, size),
       context_(context),
-      kept_(context.keep(ptr, size)) {}
+      kind_(memoryKindOf(ptr, size)),
+      kept_(context.keepAs(kind_, ptr, size)) {}
 
 UnboundBuffer::~UnboundBuffer() {
   if (origin_.inherited()) {
@@ -196,8 +197,8 @@ void UnboundBuffer::request(const RemoteKey& anyKey, bool isPut, uint64_t slot,
                key->rank);
   auto lock = context_.lock();
   if (key->rank == context_.rank()) {
-    context_.copyLocal(*key, isPut, static_cast<char*>(ptr) + offset, roffset,
-                       nbytes);
+    context_.copyLocal(*key, isPut, static_cast<char*>(ptr) + offset,
+                       deviceOf(kind_), roffset, nbytes);
     Operation& op =
         newOperation(isPut, isPut ? kPutRequest : kGetRequest, offset, nbytes);
     op.peer = key->rank;

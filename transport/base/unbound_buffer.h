@@ -8,6 +8,7 @@
 #include "gloo/transport/unbound_buffer.h"
 #include "transport/base/context.h"
 #include "transport/base/fork.h"
+#include "transport/base/kept_memory.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -36,6 +37,7 @@ class UnboundBuffer final : public transport::UnboundBuffer,
 
   // REQUIRES the domain's lock.
   void onOperation(Operation& op) override;
+  int device() const override { return deviceOf(kind_); }
 
  private:
   // Operations of one direction: those that ended and that nobody waited for
@@ -58,10 +60,11 @@ class UnboundBuffer final : public transport::UnboundBuffer,
 
   Context& context_;
   Origin origin_;
+  const MemoryKind kind_;
   Side sends_;
   Side recvs_;
   mutable uint32_t exported_ = 0;  // 0: not exported
-  const std::unique_ptr<internal::KeptMemory> kept_;
+  const std::unique_ptr<KeptMemory> kept_;
 };
 
 }  // namespace transport::base

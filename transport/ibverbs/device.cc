@@ -2,12 +2,14 @@
 
 #include <arpa/inet.h>
 #include <net/if.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <utility>
 
 #include "gloo/common/error.h"
 #include "gloo/common/linux.h"
+#include "gloo/internal/cuda.h"
 #include "gloo/transport/tcp/device.h"
 #include "transport/base/device.h"
 #include "transport/ibverbs/factory.h"
@@ -51,6 +53,15 @@ base::SocketAddress greetingAddress(const Adapter& adapter) {
                              static_cast<socklen_t>(found.ai_addrlen));
 }
 
+// As far as it can be known before any memory is registered.
+bool reachesCuda() {
+  constexpr int kFirstDevice = 0;
+  return internal::cudaDriver() != nullptr &&
+         ((api().regDmabufMr != nullptr &&
+           internal::canExportCuda(kFirstDevice)) ||
+          ::access("/sys/module/nvidia_peermem", F_OK) == 0);
+}
+
 std::shared_ptr<transport::Device> makeDevice(const struct attr& wanted,
                                               bool lazy) {
   auto poller = std::make_unique<VerbsPoller>(wanted);
@@ -60,6 +71,7 @@ std::shared_ptr<transport::Device> makeDevice(const struct attr& wanted,
   info.name = MakeString("ibverbs, ", adapter.chosen().reason);
   info.pciBusId = infinibandToBusID(adapter.chosen().device);
   info.speedMbps = adapter.speedMbps();
+  info.gpuDirect = reachesCuda();
   info.lazy = lazy;
   return std::make_shared<base::Device>(
       std::move(info), local, [&poller](base::ProgressDomain& domain) {

@@ -71,13 +71,8 @@ std::unique_ptr<base::PendingLink> VerbsFactory::prepare(int peers) {
 
 std::unique_ptr<base::Region> VerbsFactory::registerMemory(
     void* ptr, size_t bytes, base::MemoryKind kind, base::Rights rights) {
-  if (kind.where == base::MemoryKind::Where::kCuda) {
-    GLOO_THROW_INVALID_OPERATION_EXCEPTION(
-        "RDMA device ", poller_->adapter().chosen().device, " cannot reach ",
-        kind.str(), ": copy it to host memory first");
-  }
   return std::make_unique<MemoryRegion>(poller_->adapter().pd(), ptr, bytes,
-                                        rights);
+                                        rights, kind);
 }
 
 void VerbsFactory::addStatistics(internal::Statistics& total) const {

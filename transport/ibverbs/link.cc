@@ -15,6 +15,11 @@ uint32_t keyOf(const base::Region* region) {
              : 0;
 }
 
+bool isHosts(const base::Region* region) {
+  return region == nullptr ||
+         static_cast<const MemoryRegion*>(region)->isHosts();
+}
+
 }  // namespace
 
 VerbsLink::VerbsLink(VerbsPoller& poller, std::unique_ptr<Endpoint> endpoint,
@@ -55,8 +60,8 @@ bool VerbsLink::write(const char* local, size_t bytes,
   if (endpoint_->destroyed()) {
     return false;
   }
-  const bool left =
-      sends().write(local, bytes, keyOf(region), remote, immediate, token);
+  const bool left = sends().write(local, bytes, keyOf(region), isHosts(region),
+                                  remote, immediate, token);
   if (sends().error() != 0) {
     touch();
   }

@@ -1,11 +1,13 @@
 #include "transport/ibverbs/memory_region.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <string>
 
 #include "gloo/common/error.h"
+#include "gloo/internal/cuda.h"
 #include "transport/base/socket.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -48,11 +50,59 @@ std::string remedy(int error) {
                           "container --ulimit memlock=-1)");
 }
 
+// Null, and why.
+MrHandle registerDmaBuf(ibv_pd* pd, void* ptr, size_t bytes, Rights rights,
+                        int device, std::string* why) {
+  if (api().regDmabufMr == nullptr) {
+    *why = "libibverbs takes no dma-buf: rdma-core 34 or later does";
+    return nullptr;
+  }
+  internal::DmaBuf buffer;
+  *why = internal::exportCuda(device, ptr, bytes, &buffer);
+  if (!why->empty()) {
+    return nullptr;
+  }
+  MrHandle mr(api().regDmabufMr(pd, buffer.offset, bytes,
+                                reinterpret_cast<uintptr_t>(ptr), buffer.fd,
+                                static_cast<int>(accessFor(rights))));
+  const int error = errno;
+  ::close(buffer.fd);
+  if (mr == nullptr) {
+    *why = "the RDMA device takes no dma-buf: " + base::errnoText(error);
+  }
+  return mr;
+}
+
+MrHandle registerCuda(ibv_pd* pd, void* ptr, size_t bytes, Rights rights,
+                      const base::MemoryKind& kind) {
+  internal::synchroniseCopies(ptr);
+  std::string why;
+  MrHandle mr = registerDmaBuf(pd, ptr, bytes, rights, kind.device, &why);
+  if (mr == nullptr) {
+    mr.reset(api().regMr(pd, ptr, bytes, accessFor(rights)));
+  }
+  if (mr == nullptr) {
+    const int error = errno;
+    GLOO_THROW_INVALID_OPERATION_EXCEPTION(
+        "The RDMA device cannot reach ", kind.str(), ": no dma-buf (", why,
+        "), and no peer memory (", base::errnoText(error),
+        "; is the kernel module nvidia_peermem loaded?). Or copy it to host "
+        "memory first");
+  }
+  return mr;
+}
+
 }  // namespace
 
-MemoryRegion::MemoryRegion(ibv_pd* pd, void* ptr, size_t bytes, Rights rights)
-    : address_(reinterpret_cast<uintptr_t>(ptr)) {
+MemoryRegion::MemoryRegion(ibv_pd* pd, void* ptr, size_t bytes, Rights rights,
+                           const base::MemoryKind& kind)
+    : address_(reinterpret_cast<uintptr_t>(ptr)),
+      isHosts_(kind.where != base::MemoryKind::Where::kCuda) {
   if (bytes == 0) {
+    return;
+  }
+  if (!isHosts_) {
+    mr_ = registerCuda(pd, ptr, bytes, rights, kind);
     return;
   }
   mr_.reset(api().regMr(pd, ptr, bytes, accessFor(rights)));

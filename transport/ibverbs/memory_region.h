@@ -16,15 +16,21 @@ namespace transport::ibverbs {
 class MemoryRegion final : public base::Region {
  public:
   // A region without bytes is not registered. Throws IoException with the
-  // remedy.
-  MemoryRegion(ibv_pd* pd, void* ptr, size_t bytes, base::Rights rights);
+  // remedy; InvalidOperationException, with what is missing, for memory of a
+  // CUDA device that cannot be reached: by a dma-buf, or by peer memory (a
+  // kernel module that makes addresses of the device registrable).
+  MemoryRegion(ibv_pd* pd, void* ptr, size_t bytes, base::Rights rights,
+               const base::MemoryKind& kind = {});
 
   uint64_t remoteAddress() const override { return address_; }
   uint32_t remoteKey() const override { return mr_ ? mr_->rkey : 0; }
   uint32_t localKey() const { return mr_ ? mr_->lkey : 0; }
+  // The processor may read it, so it may go inline.
+  bool isHosts() const { return isHosts_; }
 
  private:
   const uint64_t address_;
+  const bool isHosts_;
   MrHandle mr_;
 };
 

@@ -62,7 +62,7 @@ bool SendQueue::send(const FrameHeader& header, const char* payload,
 }
 
 bool SendQueue::write(const char* local, size_t bytes, uint32_t localKey,
-                      base::RemoteMemory remote, uint32_t immediate,
+                      bool hosts, base::RemoteMemory remote, uint32_t immediate,
                       void* token) {
   counts_.bytesSent += bytes;
   Item item;
@@ -70,11 +70,13 @@ bool SendQueue::write(const char* local, size_t bytes, uint32_t localKey,
   item.local = local;
   item.bytes = bytes;
   item.localKey = localKey;
+  item.hosts = hosts;
   item.remote = remote;
   item.immediate = immediate;
   // What the peer is told of may be said to be sent as soon as it is copied;
   // of the rest, a completion says that it has arrived.
-  const bool copied = fitsInline(bytes) && immediate != base::kNoImmediate;
+  const bool copied =
+      hosts && fitsInline(bytes) && immediate != base::kNoImmediate;
   item.token = copied ? nullptr : token;
   if (postNow(item)) {
     return copied;
@@ -242,7 +244,7 @@ void SendQueue::describe(const Item& item, ibv_send_wr& request) {
   if (item.what == What::kEnd) {
     request.send_flags |= IBV_SEND_SIGNALED;
   }
-  if (item.what != What::kRead && request.num_sge > 0 &&
+  if (item.what != What::kRead && item.hosts && request.num_sge > 0 &&
       fitsInline(request.sg_list->length)) {
     request.send_flags |= IBV_SEND_INLINE;
   }

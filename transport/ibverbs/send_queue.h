@@ -52,9 +52,10 @@ class SendQueue {
   // See base::Link.
   [[nodiscard]] bool send(const base::FrameHeader& header, const char* payload,
                           void* token);
+  // Memory that is not the host's is left to the device.
   [[nodiscard]] bool write(const char* local, size_t bytes, uint32_t localKey,
-                           base::RemoteMemory remote, uint32_t immediate,
-                           void* token);
+                           bool hosts, base::RemoteMemory remote,
+                           uint32_t immediate, void* token);
   void read(char* local, size_t bytes, uint32_t localKey,
             base::RemoteMemory remote, void* token);
   void cork() { corked_ = true; }
@@ -90,6 +91,7 @@ class SendQueue {
     const char* local = nullptr;
     size_t bytes = 0;
     uint32_t localKey = 0;
+    bool hosts = true;
     base::RemoteMemory remote;
     uint32_t immediate = base::kNoImmediate;
     void* token = nullptr;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tests/support/fake_cuda.h"
 #include "tests/support/fake_verbs/events.h"
 #include "tests/support/fake_verbs/fabric.h"
 
@@ -43,7 +44,7 @@ void gather(const SendRequest& request, char* to) {
     if (piece.length == 0) {
       continue;  // its address may be null
     }
-    std::memcpy(to, reinterpret_cast<const void*>(piece.addr), piece.length);
+    std::memcpy(to, FakeCuda::reach(piece.addr), piece.length);
     to += piece.length;
   }
 }
@@ -55,7 +56,7 @@ void scatter(const char* from, size_t bytes,
     if (part == 0) {
       continue;
     }
-    std::memcpy(reinterpret_cast<void*>(piece.addr), from, part);
+    std::memcpy(FakeCuda::reach(piece.addr), from, part);
     from += part;
     bytes -= part;
   }
@@ -81,8 +82,10 @@ bool FakeFabric::localPiecesAreGood(FakeQp& qp,
                                     const std::vector<ibv_sge>& pieces,
                                     unsigned rights) {
   return std::all_of(pieces.begin(), pieces.end(), [&](const ibv_sge& piece) {
-    return piece.length == 0 || region(piece.lkey, qp.pd, piece.addr,
-                                       piece.length, rights) != nullptr;
+    return piece.length == 0 ||
+           ((piece.lkey & kLocalKey) != 0 &&
+            region(piece.lkey & ~kLocalKey, qp.pd, piece.addr, piece.length,
+                   rights) != nullptr);
   });
 }
 
@@ -202,7 +205,7 @@ bool FakeFabric::access(FakeQp& qp, FakeQp& peer, SendRequest& request) {
     raiseOnQp(IBV_EVENT_QP_ACCESS_ERR, peer);
     return false;
   }
-  auto* there = reinterpret_cast<char*>(remote.remote_addr);
+  char* const there = FakeCuda::reach(remote.remote_addr);
   if (reads) {
     scatter(there, request.bytes, request.pieces);
   } else {

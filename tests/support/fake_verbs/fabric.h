@@ -47,6 +47,10 @@ struct FakePd : ibv_pd {
   int children = 0;
 };
 
+// Tells a local key from the remote one of the same region, so that neither
+// serves for the other.
+constexpr uint32_t kLocalKey = uint32_t{1} << 31;
+
 struct FakeMr : ibv_mr {
   unsigned access = 0;
 };

@@ -1,6 +1,7 @@
 // Protection domains and memory regions.
 #include <cerrno>
 
+#include "tests/support/fake_cuda.h"
 #include "tests/support/fake_verbs/fabric.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -36,8 +37,8 @@ int deallocPd(ibv_pd* handle) {
   return 0;
 }
 
-ibv_mr* regMr(ibv_pd* pd, void* address, size_t bytes, unsigned access) {
-  Lock lock(fabric().mutex);
+// REQUIRES the fabric's mutex.
+ibv_mr* newRegion(ibv_pd* pd, void* address, size_t bytes, unsigned access) {
   if (const int error = fabric().failureOf(FakeCall::kRegMr)) {
     errno = error;
     return nullptr;
@@ -53,11 +54,36 @@ ibv_mr* regMr(ibv_pd* pd, void* address, size_t bytes, unsigned access) {
   mr->addr = address;
   mr->length = bytes;
   mr->access = access;
-  mr->lkey = mr->rkey = mr->handle = fabric().newKey();
+  mr->rkey = mr->handle = fabric().newKey();
+  mr->lkey = mr->rkey | kLocalKey;
   static_cast<FakePd*>(pd)->children++;
   fabric().alive["mr"]++;
   fabric().counts.registrations++;
   return fabric().regions.emplace(mr->rkey, std::move(mr)).first->second.get();
+}
+
+ibv_mr* regMr(ibv_pd* pd, void* address, size_t bytes, unsigned access) {
+  Lock lock(fabric().mutex);
+  const FakeCuda* const cuda = FakeCuda::current();
+  if (cuda != nullptr && !cuda->config().peerMemory &&
+      cuda->owns(reinterpret_cast<uint64_t>(address))) {
+    errno = EFAULT;
+    return nullptr;
+  }
+  return newRegion(pd, address, bytes, access);
+}
+
+ibv_mr* regDmabufMr(ibv_pd* pd, uint64_t offset, size_t bytes, uint64_t iova,
+                    int fd, int access) {
+  Lock lock(fabric().mutex);
+  const FakeCuda* const cuda = FakeCuda::current();
+  if (cuda == nullptr || !cuda->config().dmaBufTaken ||
+      !cuda->isExported(fd, offset, iova)) {
+    errno = cuda != nullptr && !cuda->config().dmaBufTaken ? EOPNOTSUPP : EBADF;
+    return nullptr;
+  }
+  return newRegion(pd, reinterpret_cast<void*>(iova), bytes,
+                   static_cast<unsigned>(access));
 }
 
 int deregMr(ibv_mr* mr) {
@@ -74,6 +100,7 @@ void fillMemoryCalls(transport::ibverbs::Api& api) {
   api.allocPd = &allocPd;
   api.deallocPd = &deallocPd;
   api.regMr = &regMr;
+  api.regDmabufMr = &regDmabufMr;
   api.deregMr = &deregMr;
 }
 

@@ -91,7 +91,15 @@ void merge(FakeQp& qp, const ibv_qp_attr& attr, int mask) {
   ibv_qp_attr& mine = qp.attr;
   if (mask & IBV_QP_ACCESS_FLAGS) mine.qp_access_flags = attr.qp_access_flags;
   if (mask & IBV_QP_PORT) mine.port_num = attr.port_num;
-  if (mask & IBV_QP_AV) mine.ah_attr = attr.ah_attr;
+  if (mask & IBV_QP_AV) {
+    mine.ah_attr = attr.ah_attr;
+    if (attr.ah_attr.is_global && attr.ah_attr.grh.hop_limit < 2) {
+      fabric().misuse.push_back("a path that no router lets pass");
+    }
+  }
+  if ((mask & IBV_QP_MIN_RNR_TIMER) && attr.min_rnr_timer == 0) {
+    fabric().misuse.push_back("an RNR timer of 0, which is 655 ms");
+  }
   if (mask & IBV_QP_PATH_MTU) mine.path_mtu = attr.path_mtu;
   if (mask & IBV_QP_DEST_QPN) mine.dest_qp_num = attr.dest_qp_num;
   if (mask & IBV_QP_RQ_PSN) mine.rq_psn = attr.rq_psn;

@@ -1,5 +1,29 @@
-// What another library's verbs transport got wrong and no other test here
-// names.
+// What another library's verbs transport got wrong, each with the test that
+// fails when it comes back; below are those that no other file has.
+//
+//   a slot of 64 bits cut to 32       MessagesTest.SlotsHave64Bits
+//   a failed completion ends all      VerbsStatusTest.*
+//   a failed post deadlocks VerbsFailureTest.ASendThatCannotBePosted... 8
+//   operations in flight at most    FarMoreThanEightBoundSendsAreInFlight,
+//                                     VerbsDeviceTest.AThousandMessages...
+//   a send longer than its receive    EndingTest.ASendLongerThanItsReceive,
+//   overwrites memory                 BoundTest.LongerThanThePeersBuffer
+//   a destroyed buffer's completion ABufferThatIsDestroyedRightAfterItsSend...
+//   close() tells nobody ConnectingTest.CloseConnectionsLeavesIn... waits
+//   without an end              EndingTest.TheContextsTimeoutIsUsed the remote
+//   key is the local one   ThePeersKeyIsNotTheLocalOne messages above
+//   max_msg_sz         MessagesAboveThePortsLimitAreSplit,
+//                                     VerbsDeviceTest.SizesAroundTheLongest...
+//   a registration per receive        VerbsCountsTest.*
+//   RNR pauses                        all: a send that meets no receive, and an
+//                                     RNR timer of 0, are the fake's mistakes
+//   MTU 1024, hop limit 1, GID 0      VerbsLimitsTest.EveryMtu..., all: a hop
+//                                     limit of 1 is a mistake, PortChoice.*
+//   raw structs on the wire           qp_address_fuzz, frame_fuzz
+//   fork                              AForkedChildTakesNothingFromItsParent,
+//                                     VerbsDeviceTest.AForkAfterUseHarmsNobody
+//   no receive from any, none lazy    MessagesTest.ReceiveFromAny...,
+//   ibverbs_lazy asynchronous events unread        VerbsFailureTest.*Event*
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -87,6 +111,25 @@ TEST_F(VerbsDefectsTest, ABufferThatIsDestroyedRightAfterItsSendHarmsNobody) {
       out.reset();
       EXPECT_TRUE(in.buffer->waitRecv());
     }
+    meet(context);
+  });
+}
+
+// The fake takes neither for the other.
+TEST_F(VerbsDefectsTest, ThePeersKeyIsNotTheLocalOne) {
+  run(plainDevices(), [](const ContextPtr& context) {
+    for (const size_t bytes : {100, 10000, 1 << 20}) {
+      exchange(context, bytes, bytes);
+    }
+    std::vector<char> memory(5000, 'x');
+    std::vector<char> place(memory.size());
+    auto& pair = *context->getPair(1 - context->rank);
+    auto send = pair.createSendBuffer(1, memory.data(), memory.size());
+    auto recv = pair.createRecvBuffer(1, place.data(), place.size());
+    send->send();
+    recv->waitRecv();
+    send->waitSend();
+    EXPECT_EQ(place, memory);
     meet(context);
   });
 }

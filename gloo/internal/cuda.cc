@@ -1,0 +1,285 @@
+#include "gloo/internal/cuda.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "gloo/common/string.h"
+
+#if GLOO_CHECK_CUDA_HEADER
+#include <cuda.h>
+#endif
+
+GLOO_NAMESPACE_BEGIN
+namespace internal {
+
+#if GLOO_CHECK_CUDA_HEADER
+using Driver = CudaDriver;
+static_assert(Driver::kMemoryType == CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+static_assert(Driver::kSyncMemops == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS);
+static_assert(Driver::kIsManaged == CU_POINTER_ATTRIBUTE_IS_MANAGED);
+static_assert(Driver::kDeviceOrdinal == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
+static_assert(Driver::kTypeDevice == CU_MEMORYTYPE_DEVICE);
+static_assert(Driver::kFlushOptions ==
+              CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS);
+static_assert(Driver::kWritesOrdering ==
+              CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING);
+static_assert(Driver::kDmaBufSupported ==
+              CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED);
+static_assert(Driver::kFlushByHost ==
+              CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST);
+static_assert(Driver::kOrderedForOwner ==
+              CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER);
+static_assert(Driver::kOrderedForOwner ==
+              CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER);
+static_assert(Driver::kDmaBufFd == CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD);
+static_assert(Driver::kNonBlocking == CU_STREAM_NON_BLOCKING);
+static_assert(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX == 0);
+static_assert(sizeof(CUdeviceptr) == sizeof(Driver::Address));
+static_assert(sizeof(CUdevice) == sizeof(int));
+static_assert(CUDA_SUCCESS == 0);
+#endif
+
+namespace {
+
+CudaDriver::Address addressOf(const void* ptr) {
+  return reinterpret_cast<uintptr_t>(ptr);
+}
+
+// How many libraries the process has ever loaded.
+unsigned long long librariesLoaded() {
+  unsigned long long count = 0;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* to) {
+        *static_cast<unsigned long long*>(to) = info->dlpi_adds;
+        return 1;
+      },
+      &count);
+  return count;
+}
+
+template <typename F>
+bool find(void* library, const char* symbol, F* function) {
+  *function = reinterpret_cast<F>(::dlsym(library, symbol));
+  return *function != nullptr;
+}
+
+// Versioned by name: what <cuda.h> calls cuCtxPushCurrent is _v2.
+bool resolve(void* library, CudaDriver& d) {
+  find(library, "cuMemGetHandleForAddressRange", &d.handleForRange);
+  find(library, "cuFlushGPUDirectRDMAWrites", &d.flushWrites);
+  return find(library, "cuPointerGetAttribute", &d.pointerGetAttribute) &&
+         find(library, "cuPointerSetAttribute", &d.pointerSetAttribute) &&
+         find(library, "cuDeviceGetAttribute", &d.deviceGetAttribute) &&
+         find(library, "cuDevicePrimaryCtxRetain", &d.primaryCtxRetain) &&
+         find(library, "cuDevicePrimaryCtxRelease_v2", &d.primaryCtxRelease) &&
+         find(library, "cuCtxPushCurrent_v2", &d.ctxPushCurrent) &&
+         find(library, "cuCtxPopCurrent_v2", &d.ctxPopCurrent) &&
+         find(library, "cuStreamCreate", &d.streamCreate) &&
+         find(library, "cuStreamDestroy_v2", &d.streamDestroy) &&
+         find(library, "cuStreamSynchronize", &d.streamSynchronize) &&
+         find(library, "cuMemcpyAsync", &d.memcpyAsync) &&
+         find(library, "cuGetErrorString", &d.getErrorString);
+}
+
+std::mutex mutex;
+std::atomic<const CudaDriver*> replaced{nullptr};
+std::atomic<const CudaDriver*> loaded{nullptr};
+std::atomic<unsigned long long> lookedAt{0};  // librariesLoaded() at a look
+
+// Looks whether the process has loaded the driver; keeps it loaded if so.
+const CudaDriver* look() {
+  static CudaDriver driver;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (const CudaDriver* found = loaded.load(std::memory_order_relaxed)) {
+    return found;
+  }
+  const unsigned long long libraries = librariesLoaded();
+  void* const library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (library != nullptr && resolve(library, driver)) {
+    loaded.store(&driver, std::memory_order_release);
+    return &driver;
+  }
+  lookedAt.store(libraries, std::memory_order_relaxed);
+  return nullptr;
+}
+
+std::string errorText(const CudaDriver& driver, const char* call, int error) {
+  const char* text = nullptr;
+  if (driver.getErrorString(error, &text) != 0 || text == nullptr) {
+    text = "unknown error";
+  }
+  return MakeString(call, ": ", text, " (CUDA error ", error, ")");
+}
+
+// The device's primary context, the one that the CUDA runtime uses, is the
+// thread's while this lives.
+class Current {
+ public:
+  Current(const CudaDriver& driver, int device)
+      : driver_(driver), device_(device) {
+    void* context = nullptr;
+    retained_ = check("cuDevicePrimaryCtxRetain",
+                      driver_.primaryCtxRetain(&context, device));
+    pushed_ =
+        retained_ && check("cuCtxPushCurrent", driver_.ctxPushCurrent(context));
+  }
+  ~Current() {
+    void* context = nullptr;
+    if (pushed_) {
+      driver_.ctxPopCurrent(&context);
+    }
+    if (retained_) {
+      driver_.primaryCtxRelease(device_);
+    }
+  }
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+
+  // Of all calls so far; the first error counts.
+  bool good() const { return error_.empty(); }
+  const std::string& error() const { return error_; }
+  bool check(const char* call, int result) {
+    if (result != 0 && error_.empty()) {
+      error_ = errorText(driver_, call, result);
+    }
+    return result == 0;
+  }
+
+ private:
+  const CudaDriver& driver_;
+  const int device_;
+  std::string error_;
+  bool retained_ = false;
+  bool pushed_ = false;
+};
+
+int attributeOf(const CudaDriver& driver, int attribute, int device) {
+  int value = 0;
+  return driver.deviceGetAttribute(&value, attribute, device) == 0 ? value : 0;
+}
+
+const char* const kNoDriver = "the CUDA driver is not loaded";
+
+}  // namespace
+
+const CudaDriver* cudaDriver() {
+  for (const auto* known : {&replaced, &loaded}) {
+    if (const CudaDriver* driver = known->load(std::memory_order_acquire)) {
+      return driver;
+    }
+  }
+  // Nothing new since the last look.
+  return lookedAt.load(std::memory_order_relaxed) == librariesLoaded() ? nullptr
+                                                                       : look();
+}
+
+void replaceCudaDriver(const CudaDriver* driver) {
+  replaced.store(driver, std::memory_order_release);
+}
+
+int cudaDeviceOf(const void* ptr) {
+  const CudaDriver* const driver = cudaDriver();
+  if (driver == nullptr) {
+    return -1;
+  }
+  unsigned type = 0;
+  unsigned managed = 0;
+  int device = -1;
+  const auto ask = [&](void* to, int attribute) {
+    return driver->pointerGetAttribute(to, attribute, addressOf(ptr)) == 0;
+  };
+  // Memory that CUDA does not know is an error to ask for.
+  const bool isDevices =
+      ask(&type, CudaDriver::kMemoryType) && type == CudaDriver::kTypeDevice &&
+      !(ask(&managed, CudaDriver::kIsManaged) && managed != 0) &&
+      ask(&device, CudaDriver::kDeviceOrdinal);
+  return isDevices ? device : -1;
+}
+
+std::string copyCuda(int device, void* to, const void* from, size_t bytes) {
+  const CudaDriver* const driver = cudaDriver();
+  if (driver == nullptr) {
+    return kNoDriver;
+  }
+  // A stream of its own: the null stream would wait for the user's kernels,
+  // which may wait for this message.
+  Current current(*driver, device);
+  void* stream = nullptr;
+  if (!current.good() ||
+      !current.check("cuStreamCreate",
+                     driver->streamCreate(&stream, CudaDriver::kNonBlocking))) {
+    return current.error();
+  }
+  current.check(
+      "cuMemcpyAsync",
+      driver->memcpyAsync(addressOf(to), addressOf(from), bytes, stream));
+  current.check("cuStreamSynchronize", driver->streamSynchronize(stream));
+  current.check("cuStreamDestroy", driver->streamDestroy(stream));
+  return current.error();
+}
+
+std::string flushCuda(int device) {
+  const CudaDriver* const driver = cudaDriver();
+  if (driver == nullptr || driver->flushWrites == nullptr ||
+      attributeOf(*driver, CudaDriver::kWritesOrdering, device) >=
+          CudaDriver::kOrderedForOwner ||
+      (attributeOf(*driver, CudaDriver::kFlushOptions, device) &
+       CudaDriver::kFlushByHost) == 0) {
+    return std::string();
+  }
+  Current current(*driver, device);
+  if (current.good()) {
+    constexpr int kCurrentContext = 0;
+    current.check(
+        "cuFlushGPUDirectRDMAWrites",
+        driver->flushWrites(kCurrentContext, CudaDriver::kOrderedForOwner));
+  }
+  return current.error();
+}
+
+bool canExportCuda(int device) {
+  const CudaDriver* const driver = cudaDriver();
+  return driver != nullptr && driver->handleForRange != nullptr &&
+         attributeOf(*driver, CudaDriver::kDmaBufSupported, device) != 0;
+}
+
+std::string exportCuda(int device, const void* ptr, size_t bytes, DmaBuf* out) {
+  const CudaDriver* const driver = cudaDriver();
+  if (driver == nullptr) {
+    return kNoDriver;
+  }
+  if (!canExportCuda(device)) {
+    return MakeString("CUDA device ", device,
+                      " hands out no dma-buf: it takes NVIDIA's open kernel "
+                      "modules, driver 515 or later, on Linux 5.12 or later");
+  }
+  const CudaDriver::Address page =
+      static_cast<CudaDriver::Address>(::sysconf(_SC_PAGESIZE));
+  const CudaDriver::Address begin = addressOf(ptr) / page * page;
+  const CudaDriver::Address end =
+      (addressOf(ptr) + bytes + page - 1) / page * page;
+  Current current(*driver, device);
+  int fd = -1;
+  if (current.good() &&
+      current.check("cuMemGetHandleForAddressRange",
+                    driver->handleForRange(&fd, begin, end - begin,
+                                           CudaDriver::kDmaBufFd, 0))) {
+    *out = {fd, addressOf(ptr) - begin};
+  }
+  return current.error();
+}
+
+void synchroniseCopies(const void* ptr) {
+  if (const CudaDriver* const driver = cudaDriver()) {
+    const unsigned yes = 1;
+    (void)driver->pointerSetAttribute(&yes, CudaDriver::kSyncMemops,
+                                      addressOf(ptr));
+  }
+}
+
+}  // namespace internal
+GLOO_NAMESPACE_END

@@ -1,0 +1,211 @@
+#include "tests/support/fake_cuda.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+using internal::CudaDriver;
+using Address = CudaDriver::Address;
+
+constexpr size_t kBytes = size_t{64} << 20;
+// The first allocation does not begin at a page, nor do the others.
+constexpr size_t kAlignment = 512;
+constexpr int kInvalidValue = 1;  // CUDA_ERROR_INVALID_VALUE
+
+std::atomic<FakeCuda*> instance{nullptr};
+FakeCuda& fake() { return *instance.load(); }
+char context;  // stands for one, and for a stream
+thread_local int pushed = 0;
+
+int pointerGetAttribute(void* data, int attribute, Address address) {
+  if (!fake().owns(address)) {
+    return kInvalidValue;  // as for all memory that CUDA did not make
+  }
+  int value = 0;
+  if (attribute == CudaDriver::kMemoryType) {
+    value = CudaDriver::kTypeDevice;
+  } else if (attribute == CudaDriver::kDeviceOrdinal) {
+    value = FakeCuda::kDevice;
+  } else if (attribute != CudaDriver::kIsManaged) {
+    return kInvalidValue;
+  }
+  std::memcpy(data, &value, sizeof(value));
+  return 0;
+}
+
+int pointerSetAttribute(const void*, int attribute, Address address) {
+  return attribute == CudaDriver::kSyncMemops && fake().owns(address)
+             ? 0
+             : kInvalidValue;
+}
+
+int deviceGetAttribute(int* value, int attribute, int) {
+  if (attribute == CudaDriver::kDmaBufSupported) {
+    *value = fake().config().dmaBuf ? 1 : 0;
+  } else if (attribute == CudaDriver::kWritesOrdering) {
+    *value = fake().config().ordered ? CudaDriver::kOrderedForOwner : 0;
+  } else if (attribute == CudaDriver::kFlushOptions) {
+    *value = CudaDriver::kFlushByHost;
+  } else {
+    return kInvalidValue;
+  }
+  return 0;
+}
+
+int retain(void** to, int device) {
+  *to = &context;
+  return device == FakeCuda::kDevice ? 0 : kInvalidValue;
+}
+
+int push(void* what) {
+  pushed++;
+  return what == &context ? 0 : kInvalidValue;
+}
+
+int pop(void** to) {
+  *to = &context;
+  return pushed-- > 0 ? 0 : kInvalidValue;
+}
+
+int copy(Address to, Address from, size_t bytes, void*) {
+  if (pushed == 0) {
+    return kInvalidValue;
+  }
+  if (const int error = fake().copyError(); error != 0) {
+    return error;
+  }
+  fake().counts().copies++;
+  std::memcpy(FakeCuda::reach(to), FakeCuda::reach(from), bytes);
+  return 0;
+}
+
+int errorString(int error, const char** text) {
+  *text = error == kInvalidValue ? "invalid argument" : "out of order";
+  return 0;
+}
+
+int handleForRange(void* handle, Address address, size_t bytes, int type,
+                   unsigned long long) {
+  const int fd = type == CudaDriver::kDmaBufFd && pushed > 0
+                     ? fake().exportPages(address, bytes)
+                     : -1;
+  std::memcpy(handle, &fd, sizeof(fd));
+  return fd < 0 ? kInvalidValue : 0;
+}
+
+int flush(int target, int scope) {
+  fake().counts().flushes++;
+  return pushed > 0 && target == 0 && scope == CudaDriver::kOrderedForOwner
+             ? 0
+             : kInvalidValue;
+}
+
+CudaDriver driver() {
+  CudaDriver d;
+  d.pointerGetAttribute = &pointerGetAttribute;
+  d.pointerSetAttribute = &pointerSetAttribute;
+  d.deviceGetAttribute = &deviceGetAttribute;
+  d.primaryCtxRetain = &retain;
+  d.primaryCtxRelease = [](int) { return 0; };
+  d.ctxPushCurrent = &push;
+  d.ctxPopCurrent = &pop;
+  d.streamCreate = [](void** stream, unsigned) {
+    *stream = &context;
+    return 0;
+  };
+  d.streamDestroy = [](void*) { return 0; };
+  d.streamSynchronize = [](void*) { return 0; };
+  d.memcpyAsync = &copy;
+  d.getErrorString = &errorString;
+  d.handleForRange = &handleForRange;
+  d.flushWrites = &flush;
+  return d;
+}
+
+}  // namespace
+
+FakeCuda::FakeCuda(FakeCudaConfig config)
+    : config_(config), driver_(driver()), used_(kAlignment) {
+  fd_ = ::memfd_create("cuda", MFD_CLOEXEC);
+  EXPECT_EQ(::ftruncate(fd_, kBytes), 0);
+  const auto map = [this](int protection) {
+    void* const at = ::mmap(nullptr, kBytes, protection, MAP_SHARED, fd_, 0);
+    EXPECT_NE(at, MAP_FAILED);
+    return static_cast<char*>(at);
+  };
+  device_ = map(PROT_NONE);
+  visible_ = map(PROT_READ | PROT_WRITE);
+  instance = this;
+  internal::replaceCudaDriver(&driver_);
+}
+
+FakeCuda::~FakeCuda() {
+  internal::replaceCudaDriver(nullptr);
+  instance = nullptr;
+  ::munmap(device_, kBytes);
+  ::munmap(visible_, kBytes);
+  ::close(fd_);
+}
+
+FakeCuda* FakeCuda::current() { return instance; }
+
+void* FakeCuda::allocate(size_t bytes) {
+  const size_t whole = (bytes + kAlignment) / kAlignment * kAlignment;
+  const size_t at = used_.fetch_add(whole);
+  EXPECT_LE(at + whole, kBytes);
+  return device_ + at;
+}
+
+void FakeCuda::write(void* to, const std::vector<char>& bytes) {
+  std::memcpy(reach(reinterpret_cast<uint64_t>(to)), bytes.data(),
+              bytes.size());
+}
+
+std::vector<char> FakeCuda::read(const void* from, size_t bytes) const {
+  const char* const at = reach(reinterpret_cast<uint64_t>(from));
+  return {at, at + bytes};
+}
+
+bool FakeCuda::owns(uint64_t address) const {
+  const auto begin = reinterpret_cast<uint64_t>(device_);
+  return address >= begin && address < begin + kBytes;
+}
+
+char* FakeCuda::reach(uint64_t address) {
+  const FakeCuda* const cuda = current();
+  if (cuda != nullptr && cuda->owns(address)) {
+    return cuda->visible_ +
+           (address - reinterpret_cast<uint64_t>(cuda->device_));
+  }
+  return reinterpret_cast<char*>(address);
+}
+
+// The file's offsets stand for the handle's: it begins where the pages do.
+int FakeCuda::exportPages(uint64_t address, size_t bytes) {
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  if (!owns(address) || address % page != 0 || bytes % page != 0) {
+    return -1;
+  }
+  counts_.exports++;
+  exportedAt_ = address - reinterpret_cast<uint64_t>(device_);
+  return ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
+}
+
+bool FakeCuda::isExported(int fd, uint64_t offset, uint64_t address) const {
+  struct stat theirs {};
+  struct stat ours {};
+  return ::fstat(fd, &theirs) == 0 && ::fstat(fd_, &ours) == 0 &&
+         theirs.st_ino == ours.st_ino &&
+         exportedAt_ + offset == address - reinterpret_cast<uint64_t>(device_);
+}
+
+}  // namespace test
+GLOO_NAMESPACE_END

@@ -1,6 +1,7 @@
 // Ranks that have finished leave while others still work: nobody sees an error.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 
@@ -68,21 +69,22 @@ void runOnce(uint64_t seed, End end) {
 
 class LeavingTest : public ::testing::TestWithParam<int> {};
 
-constexpr int kRuns = 125;
+// Fewer where all takes longer.
+int runs() { return std::max(10, 125 * slowness() / patience()); }
 
 TEST_P(LeavingTest, AfterDestroyingTheContext) {
-  for (int i = 0; i < kRuns && !HasFailure(); i++) {
-    runOnce(static_cast<uint64_t>(GetParam() * kRuns + i), End::kDestroy);
+  for (int i = 0; i < runs() && !HasFailure(); i++) {
+    runOnce(static_cast<uint64_t>(GetParam() * runs() + i), End::kDestroy);
   }
 }
 
 TEST_P(LeavingTest, ByExitWithoutDestroyingIt) {
-  for (int i = 0; i < kRuns && !HasFailure(); i++) {
-    runOnce(static_cast<uint64_t>(GetParam() * kRuns + i), End::kExit);
+  for (int i = 0; i < runs() && !HasFailure(); i++) {
+    runOnce(static_cast<uint64_t>(GetParam() * runs() + i), End::kExit);
   }
 }
 
-// 1000 runs in all.
+// 1000 runs in all, or fewer.
 INSTANTIATE_TEST_SUITE_P(, LeavingTest, ::testing::Range(0, 4));
 
 }  // namespace

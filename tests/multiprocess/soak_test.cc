@@ -21,6 +21,12 @@ namespace {
 
 using std::chrono::seconds;
 
+// GLOO_SOAK_<name>: how many elements at most, operations, ranks.
+int setting(const char* name, int otherwise) {
+  const char* text = std::getenv(MakeString("GLOO_SOAK_", name).c_str());
+  return text != nullptr ? std::atoi(text) : otherwise;
+}
+
 // What rank r contributes at element i of operation `op`.
 uint64_t input(uint64_t op, int rank, uint64_t i) {
   return (op * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(rank) * 1000003u +
@@ -41,6 +47,8 @@ struct Step {
     elements = random % 11 == 0  ? size % 700000
                : random % 3 == 0 ? size % 20000
                                  : size % 100;
+    static const auto most = static_cast<size_t>(setting("MOST", 700000));
+    elements = std::min(elements, most);
   }
   int root(int size) const {
     return static_cast<int>((random >> 20) % static_cast<uint64_t>(size));
@@ -191,10 +199,7 @@ void perform(const std::shared_ptr<Context>& context, const Step& step) {
   }
 }
 
-seconds soakTime() {
-  const char* text = std::getenv("GLOO_SOAK_SECONDS");
-  return seconds(text != nullptr ? std::atoi(text) : 0);
-}
+seconds soakTime() { return seconds(setting("SECONDS", 0)); }
 
 // Seeds differ between long runs; a short run always does the same.
 uint64_t firstSeed() {
@@ -209,7 +214,7 @@ uint64_t firstSeed() {
 
 void soak(Mode mode, int size, uint64_t seed, int steps) {
   SCOPED_TRACE(MakeString("GLOO_SOAK_SEED=", seed, ", ", size, " ranks"));
-  spawnContexts(mode, transports().front().make, size,
+  spawnContexts(mode, chosenTransport(false).make, size,
                 [&](const std::shared_ptr<Context>& context) {
                   std::mt19937_64 random(seed);
                   for (int i = 0; i < steps; i++) {
@@ -227,9 +232,12 @@ TEST_P(SoakTest, RandomOperationsGiveWhatTheOracleSays) {
   const auto until = now() + soakTime() / 2;
   uint64_t seed = firstSeed();
   RecordProperty("first_seed", std::to_string(seed));
+  const int ranks = setting("RANKS", 0);
+  const std::vector<int> sizes =
+      ranks == 0 ? std::vector<int>{1, 2, 3, 4, 7} : std::vector<int>{ranks};
   do {
-    for (const int size : {1, 2, 3, 4, 7}) {
-      soak(GetParam(), size, seed, 100);
+    for (const int size : sizes) {
+      soak(GetParam(), size, seed, setting("STEPS", 100));
     }
     seed++;
   } while (now() < until && !HasFailure());

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "gloo/common/error.h"
 #include "gloo/common/string.h"
 #include "gloo/transport/ibverbs/device.h"
 #include "tests/multiprocess/job.h"
@@ -109,6 +110,25 @@ TEST_F(CableTest, IsCut) {
 TEST_F(CableTest, APortGoesDown) {
   Job job(options(), &exchangeOn);
   expectKnown(job, "down eth2");
+}
+
+TEST_F(CableTest, APortThatIsDownFromTheStartIsNamed) {
+  fault("down eth2");
+  transport::ibverbs::attr attr;
+  attr.name = "rxe2";
+  std::string text = "it was not refused";
+  // The device hears of its interface a moment later.
+  for (const auto until = now() + kKnown; now() < until; ::usleep(10000)) {
+    try {
+      transport::ibverbs::CreateDevice(attr);
+    } catch (const IoException& e) {
+      text = e.what();
+      break;
+    }
+  }
+  EXPECT_NE(text.find("port 1 of rxe2 is not active"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("ip link set dev"), std::string::npos) << text;
 }
 
 TEST_F(CableTest, IsUnpluggedForASecond) {

@@ -49,8 +49,9 @@ case ${1:-} in
   memlock)
     kib=$2
     shift 2
-    exec prlimit --memlock=$((kib * 1024)) setpriv --inh-caps=-ipc_lock \
-      --bounding-set=-ipc_lock "$@"
+    drop=(setpriv --inh-caps=-ipc_lock --bounding-set=-ipc_lock)
+    if (($(id -u) != 0)); then drop=(); fi  # nothing to drop
+    exec prlimit --memlock=$((kib * 1024)) "${drop[@]}" "$@"
     ;;
   *)
     sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2

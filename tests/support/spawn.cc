@@ -14,6 +14,7 @@
 #include "gloo/rendezvous/context.h"
 #include "gloo/rendezvous/file_store.h"
 #include "gloo/rendezvous/hash_store.h"
+#include "tests/support/hosts.h"
 #include "tests/support/process_group.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -96,6 +97,18 @@ void spawnProcesses(int size, const std::function<void(Seat&)>& fn) {
   group.joinAll(kLimit);
 }
 
+// This host's share of the ranks.
+void spawnOnHosts(int size, const std::function<void(Seat&)>& fn) {
+  const int count = hosts().count;
+  const int own = hosts().own;
+  const std::string name = nameOfUse();
+  serveMeetingPlace();
+  ProcessGroup group((size - own + count - 1) / count, [&](Child& child) {
+    runSeat(fn, Seat{own + child.rank * count, size, meetingPlace(name)});
+  });
+  group.joinAll(kLimit * patience());
+}
+
 }  // namespace
 
 std::string name(Mode mode) {
@@ -109,6 +122,8 @@ std::chrono::milliseconds contextTimeout() {
 void spawnSeats(Mode mode, int size, const std::function<void(Seat&)>& fn) {
   if (mode == Mode::kThreads) {
     spawnThreads(size, fn);
+  } else if (hosts().count > 1) {
+    spawnOnHosts(size, fn);
   } else {
     spawnProcesses(size, fn);
   }

@@ -40,7 +40,8 @@ std::string_view nameOf(Collective collective);
 // the number of blocks is rounded up); messages that a rank sends or receives
 // one after the other (0: one per round); segments that pass before the last
 // rank's first one does, where the whole vector flows through all ranks; what a
-// rank copies to put blocks in order, as a fraction of all bytes.
+// rank copies to put blocks in order, as a fraction of all bytes; what it sends
+// and receives together, if that is less than twice `moved` (0: it is not).
 struct Work {
   double rounds = 0;
   double moved = 0;
@@ -48,6 +49,7 @@ struct Work {
   double messages = 0;
   double fill = 0;
   double copied = 0;
+  double bothWays = 0;
 };
 
 struct AlgorithmInfo {

@@ -19,6 +19,10 @@ double costOf(const Work& work, size_t bytes, size_t segmentBytes,
       std::min(n, static_cast<double>(std::max<size_t>(1, segmentBytes)));
   const double moved = work.moved * n;
   const double segments = segment > 0 ? moved / segment : 0;
+  // A network carries both directions at once, a processor does not.
+  const double carried = !link.byProcessor   ? moved
+                         : work.bothWays > 0 ? work.bothWays * n
+                                             : 2 * moved;
   const double messages = std::max({work.rounds, work.messages, segments});
   // Messages of one round overlap, all but the work of starting them.
   const double starts =
@@ -35,7 +39,7 @@ double costOf(const Work& work, size_t bytes, size_t segmentBytes,
                              : std::max(0.0, reducing - arriving) +
                                    std::min(arriving, reducing) / pieces;
   return work.rounds * (link.latency + 2 * link.overhead) + starts +
-         (moved + work.fill * segment) * link.gapPerByte + exposed +
+         (carried + work.fill * segment) * link.gapPerByte + exposed +
          work.copied * n * costs.copyPerByte;
 }
 

@@ -51,19 +51,25 @@ Work flatAllreduce(const Setting& s) {
   return {n > 1 ? 1.0 : 0.0, n - 1, n - 1, n - 1};
 }
 
-Work binomial(const Setting& s) { return {levels(s), levels(s), 0}; }
+// Who sends most receives least.
+Work binomial(const Setting& s) {
+  return {levels(s), levels(s), 0, 0, 0, 0, levels(s)};
+}
 
 Work scatterAllgather(const Setting& s) {
-  return {levels(s) + s.size - 1, 2 * others(s.size), 0};
+  // The root receives in the second half only.
+  return {levels(s) + s.size - 1, 2 * others(s.size), 0, 0, 0, 0,
+          3 * others(s.size)};
 }
 
 Work chain(const Setting& s) {
   const double n = s.size;
-  return {n - 1, n > 1 ? 1.0 : 0.0, 0, 0, std::max(0.0, n - 2)};
+  return {n - 1, n > 1 ? 1.0 : 0.0,          0, 0, std::max(0.0, n - 2),
+          0,     std::clamp(n - 1, 0.0, 2.0)};
 }
 
 Work binomialReduce(const Setting& s) {
-  return {levels(s), levels(s), levels(s)};
+  return {levels(s), levels(s), levels(s), 0, 0, 0, levels(s)};
 }
 
 // Without folding as in the paper. Else a member of a pair is the busiest: the
@@ -72,6 +78,7 @@ Work rabenseifnerReduce(const Setting& s) {
   const Folding f({s.root, s.size}, s.root);
   const double part = others(f.power);
   Work work{2.0 * f.levels, 2 * part, part};
+  work.bothWays = 3 * part;  // of the root, which gathers
   if (f.extra > 0) {
     work.rounds += 1;
     work.reduced += 1;
@@ -82,6 +89,7 @@ Work rabenseifnerReduce(const Setting& s) {
       gathered = 0.5 / last - 1.0 / f.power;
     }
     work.moved = std::max(work.moved, 1 + part + gathered);
+    work.bothWays += 1;
   }
   return work;
 }

@@ -61,6 +61,20 @@ class Ring {
         });
   }
 
+  // Seconds for one message from an even rank to the next and a short answer; 0
+  // for the last of an odd number of ranks.
+  double oneWay(size_t bytes, int runs) {
+    const int peer = context_->rank ^ 1;
+    const double seconds = time(
+        runs, [this] { barrier(); },
+        [this, bytes, peer] {
+          if (peer < context_->size) {
+            send(peer, bytes);
+          }
+        });
+    return peer < context_->size ? seconds : 0;
+  }
+
   // Seconds per message of a burst, and of starting it.
   void burst(double* each, double* start) {
     *start = 1;
@@ -82,6 +96,18 @@ class Ring {
   }
 
  private:
+  void send(int peer, size_t bytes) {
+    const bool first = peer > context_->rank;
+    in_->recv(peer, slot_, 0, first ? kShort : bytes);
+    if (first) {
+      out_->send(peer, slot_, 0, bytes);
+    }
+    in_->waitRecv();
+    if (!first) {
+      out_->send(peer, slot_, 0, kShort);
+    }
+    out_->waitSend();
+  }
   void post(size_t bytes) {
     const int size = context_->size;
     in_->recv((context_->rank + size - 1) % size, slot_, 0, bytes);
@@ -143,12 +169,12 @@ Network measureNetwork(Contest& contest, const Options& options) {
   Network network;
   Ring ring(contest.control());
   const double oneShort = ring.shift(kShort, 200);
-  const double oneMedium = ring.shift(kMedium, 40);
-  const double oneLong = ring.shift(kLong, 10);
+  const double oneMedium = ring.oneWay(kMedium, 40);
+  const double oneLong = ring.oneWay(kLong, 10);
   ring.burst(&network.gap, &network.overhead);
   measureMemory(network);
   network.gapPerByte =
-      std::max(1e-13, (oneLong - oneMedium) / double(kLong - kMedium));
+      std::max(0.0, (oneLong - oneMedium) / double(kLong - kMedium));
   std::vector<double> values{
       oneShort,           network.gap,           network.overhead,
       network.gapPerByte, network.reducePerByte, network.copyPerByte};
@@ -160,7 +186,9 @@ Network measureNetwork(Contest& contest, const Options& options) {
   // Of a message's way, at most a quarter is the work of each end.
   network.overhead = std::min(values[2], values[0] / 4);
   network.latency = values[0] - 2 * network.overhead;
-  network.gapPerByte = values[3];
+  // Of those that took part.
+  network.gapPerByte =
+      std::max(1e-13, values[3] * options.size / (options.size / 2 * 2));
   network.reducePerByte = values[4];
   network.copyPerByte = values[5];
   network.segmentBytes = bestSegment(contest);

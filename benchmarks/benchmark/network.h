@@ -19,9 +19,8 @@ struct Network {
   size_t segmentBytes = 0;  // with which a ring is the quickest
 };
 
-// All ranks call it, and get the same. Each sends to its right neighbour while
-// it receives from the left one, all at once: so the network and the host are
-// as busy as in a collective.
+// All ranks call it, and get the same. They send all at once: so the network
+// and the host are as busy as in a collective.
 Network measureNetwork(Contest& contest, const Options& options);
 
 }  // namespace benchmark

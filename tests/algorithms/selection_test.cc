@@ -125,6 +125,22 @@ TEST(Selection, WhatTheWireHidesDoesNotCountButWhatTheProcessorDoesCounts) {
   EXPECT_GT(seconds("recursive_doubling"), seconds("halving_doubling"));
 }
 
+// Rabenseifner's halves go both ways: no gain for two ranks whose processors
+// move them.
+TEST(Selection, AProcessorDoesNotMoveBothWaysAtOnce) {
+  NetworkParameters network = datacentre();
+  network.reducePerByte = 1e-11;
+  network.between.byProcessor = true;
+  EXPECT_EQ("binomial",
+            Selection(network, 2)
+                .choose(Collective::kReduce, {0, 2}, 64 << 20, nullptr, 1 << 20)
+                .algorithm->name);
+  EXPECT_EQ("rabenseifner",
+            Selection(network, 8)
+                .choose(Collective::kReduce, {0, 8}, 64 << 20, nullptr, 1 << 20)
+                .algorithm->name);
+}
+
 TEST(Selection, WhatIsCopiedCounts) {
   NetworkParameters network = datacentre();
   const auto seconds = [&](size_t bytes) {

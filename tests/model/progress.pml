@@ -8,6 +8,8 @@
  *
  * -D LEVEL: the poller's descriptor is readable as long as there is anything
  * (TCP). Otherwise it says so once after each arming (verbs, shared memory).
+ * -D GLANCE: waiters glance before they wait. -D VISIT: a thread that does not
+ * wait polls a round.
  */
 #define WAITERS 2
 #define NOBODY 2 /* for messages that no thread waits for */
@@ -94,9 +96,28 @@ inline leaveRole() {
 
 #define READY (done[me] || expired[me])
 
+/* Before wait(), which is not called if this was enough. */
+inline glance() {
+  if
+#ifndef WITHOUT_GLANCE_CHECK
+  :: !driving && !backgroundAsleep ->
+#else
+  :: !driving ->
+#endif
+     drives = !drives;
+     poll(moved);
+     if :: moved -> wakeReadySleepers() :: else fi;
+     if :: READY -> goto over :: else fi
+  :: skip /* crowded, or somebody wants the lock */
+  fi
+}
+
 proctype Waiter(byte me) {
   bool moved;
   LOCK;
+#ifdef GLANCE
+  if :: !READY -> glance() :: else fi;
+#endif
   do
   :: READY -> break
   :: else ->
@@ -150,6 +171,22 @@ again:     skip
      fi
   od;
   if :: !driving -> leaveRole() :: else fi;
+#ifdef GLANCE
+over:
+#endif
+  UNLOCK
+}
+
+/* visit(): a thread that does not wait, but polls a round. */
+proctype Visitor() {
+  bool moved;
+  LOCK;
+  drives = !drives;
+#ifndef WITHOUT_VISITORS_BELLS
+  changed();
+#endif
+  poll(moved);
+  if :: moved -> wakeReadySleepers() :: else fi;
   UNLOCK
 }
 
@@ -233,6 +270,9 @@ init {
     run Waiter(0);
     run Waiter(1);
     run Background();
+#ifdef VISIT
+    run Visitor();
+#endif
     run Arrival(NOBODY);
     /* Waiter 1's message always comes; waiter 0 is ended in some other way. */
     run Arrival(1);

@@ -74,6 +74,9 @@ std::vector<double> runThreads(Team& team, size_t elements) {
 
 void runRank(const Options& options) {
   if (comparesAlgorithms(options)) {
+    if (!options.tuneFile.empty() && options.rank == 0) {
+      checkTuneFile(options);
+    }
     Contest contest(options, makeDevices(options)[0], makeStore(options));
     if (options.allAlgorithms) {
       compareAlgorithms(options, contest);

@@ -170,11 +170,10 @@ std::vector<BestFrom> bestOf(const std::vector<Measured>& measured) {
   return best;
 }
 
+void checkTuneFile(const Options& options) { readFile(options.tuneFile); }
+
 void tune(const Options& options, Contest& contest) {
   unsetenv("GLOO_TUNING_FILE");
-  if (options.rank == 0) {
-    readFile(options.tuneFile);  // to fail now, if it must
-  }
   const Network network = measureNetwork(contest, options);
   char text[160];
   std::snprintf(text, sizeof(text),

@@ -23,9 +23,14 @@ struct Measured {
 // place where another is hardly better. `measured` by ascending bytes.
 std::vector<BestFrom> bestOf(const std::vector<Measured>& measured);
 
+// Throws std::runtime_error if options.tuneFile is there and holds something
+// else. Before anything is connected: what the other ranks say then is only
+// that this one left.
+void checkTuneFile(const Options& options);
+
 // All ranks call it; rank 0 writes options.tuneFile: what it says of other
 // networks, and of collectives that are not measured now, stays. Throws
-// std::runtime_error if it holds something else or cannot be written.
+// std::runtime_error if it cannot be written.
 void tune(const Options& options, Contest& contest);
 
 }  // namespace benchmark

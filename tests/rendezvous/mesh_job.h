@@ -1,6 +1,8 @@
 // Several ranks, one thread each, that connect through fake meshes.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "gloo/common/error.h"
+#include "gloo/rendezvous/hash_store.h"
 #include "gloo/rendezvous/store.h"
 #include "rendezvous/connect_mesh.h"
 #include "tests/rendezvous/fake_mesh.h"
@@ -72,6 +75,22 @@ inline std::vector<MeshRank> runJob(FakeNetwork& network, int size,
   }
   runTogether(bodies);
   return ranks;
+}
+
+constexpr std::chrono::seconds kLong{20};
+
+inline std::shared_ptr<gloo::rendezvous::HashStore> borrow(
+    gloo::rendezvous::HashStore& store) {
+  return {std::shared_ptr<void>(), &store};
+}
+
+inline void expectConnected(const std::vector<MeshRank>& ranks) {
+  for (const auto& rank : ranks) {
+    ASSERT_EQ(rank.error, "");
+    EXPECT_EQ(rank.mesh->worldNonce(), ranks[0].mesh->address().nonce);
+    ASSERT_NE(rank.mesh->profile(), nullptr);
+    EXPECT_EQ(rank.mesh->profile()->hostOfRank.size(), ranks.size());
+  }
 }
 
 inline bool contains(const std::string& text, const std::string& part) {

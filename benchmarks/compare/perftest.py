@@ -99,6 +99,8 @@ def bandwidth(device, size, iterations, both_ways, timeout_s):
     """Bytes per microsecond; of both directions together if `both_ways`."""
     fields = _run(["ib_write_bw", *(["-b"] if both_ways else [])],
                   device, size, iterations, timeout_s)
+    if fields[3] <= 0:
+        raise JobError("it moved less than it can print")
     return fields[3] * (1 << 20) / 1e6  # its MB are MiB
 
 

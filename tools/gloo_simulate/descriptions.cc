@@ -131,8 +131,7 @@ constexpr Description kDescriptions[] = {
      "1 round of n - 1 messages, (n - 1) / n m moved", "always",
      "one message per rank", 6},
     {kAllgather, "ring", "Each block goes around the ring once.",
-     "n - 1 rounds, (n - 1) / n m moved",
-     "never with the parameters that are shipped: others take fewer rounds",
+     "n - 1 rounds, (n - 1) / n m moved", "large blocks, for odd n",
      "the second half of the allreduce by ring", 5},
     {kAllgather, "bruck",
      "In round k each rank sends all it has, at most n - 2^k blocks, to the "
@@ -140,7 +139,7 @@ constexpr Description kDescriptions[] = {
      "2^k below. Blocks lie relative to the rank and are put in order at the "
      "end.",
      "ceil(log2 n) rounds, (n - 1) / n m moved, and a copy of all",
-     "all sizes, where n is no power of two",
+     "small blocks, where n is no power of two",
      "Bruck et al. 1997 (see bcube), section 4 (concatenation)", 6},
     {kAllgather, "recursive_doubling",
      "In round k each rank exchanges the 2^k blocks that it has with the rank "
@@ -151,7 +150,7 @@ constexpr Description kDescriptions[] = {
      "Pairs of blocks move away from where they began, in both directions, by "
      "exchanges with the two neighbours in turn. Even n only.",
      "n / 2 rounds, (n - 1) / n m moved",
-     "never with the parameters that are shipped: others take fewer rounds",
+     "large blocks, and all of few ranks, for even n that are no power of two",
      "Chen, Zhang, Zhang, Yuan, \"Performance evaluation of allgather "
      "algorithms on terascale Linux cluster with fast Ethernet\", HPC Asia "
      "2005",

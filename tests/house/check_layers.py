@@ -5,6 +5,7 @@ Dependencies are a star: gloo/ is the contract and sees none of its siblings;
 transport/, rendezvous/ and algorithms/ see gloo/ and themselves. Within
 transport/, the transports see base and themselves, and only auto sees all.
 Public headers include only public headers; examples only installed ones.
+Each tests/**/*_test.cc is named in a CMakeLists.txt, or it would never run.
 
 Prints each violation as FILE:LINE: what is wrong; exits 1 if there is any.
 With --report, also lists the files and functions that are long.
@@ -127,6 +128,13 @@ def check_namespace(path, text):
             yield number, "write GLOO_NAMESPACE_BEGIN, not namespace gloo"
 
 
+def check_built(path, lists):
+    """`lists`: the words of all CMakeLists.txt."""
+    if (path.startswith("tests/") and path.endswith("_test.cc") and
+            path.split("/")[-1] not in lists):
+        yield 1, "a test that no CMakeLists.txt builds"
+
+
 def long_functions(text):
     """(line, length) of bodies that open at the end of an unindented line or
     of a member's, by indentation: a report, not a proof."""
@@ -165,6 +173,10 @@ def main():
     installed_internal = set(listed.group(1).split())
 
     paths = tracked_files(root)
+    # "../contract/messages_test.cc" counts too.
+    lists = {word.split("/")[-1] for path in paths
+             if path.endswith("CMakeLists.txt")
+             for word in re.split(r"[\s()]+", (root / path).read_text())}
     violations = 0
     sources = []
     for path in paths:
@@ -177,6 +189,7 @@ def main():
             sources.append((path, text))
             found += check_includes(root, path, text, installed_internal)
             found += check_namespace(path, text)
+            found += check_built(path, lists)
         for number, what in found:
             print(f"{path}:{number}: {what}")
             violations += 1

@@ -48,6 +48,10 @@ def main():
     by_hand = "namespace gloo {\n"
     if not list(check_layers.check_namespace("gloo/a.h", by_hand)):
         wrong.append("namespace gloo in library code")
+    for test, good in (("a_test.cc", True), ("b_test.cc", False)):
+        if bool(list(check_layers.check_built(f"tests/x/{test}",
+                                              {"a_test.cc"}))) == good:
+            wrong.append(test)
     for one in wrong:
         print(f"judged wrongly: {one}")
     return 1 if wrong else 0

@@ -1,5 +1,6 @@
 #include "algorithms/catalogue.h"
 
+#include "algorithms/hosts.h"
 #include "algorithms/schedules.h"
 #include "algorithms/work.h"
 #include "gloo/internal/algorithms.h"
@@ -12,6 +13,18 @@ int oneBlock(const Setting&) { return 1; }
 int blockPerRank(const Setting& s) { return s.size; }
 int twice(const Setting&) { return 2; }
 int powerOfTwoBlocks(const Setting& s) { return floorPowerOfTwo(s.size); }
+
+int lanes(const Setting& s) {
+  return s.hosts != nullptr ? s.hosts->lanes() : 1;
+}
+int lanesTimesHosts(const Setting& s) {
+  return s.hosts != nullptr ? s.hosts->lanes() * s.hosts->hosts() : 1;
+}
+
+// Elsewhere the hierarchical algorithms are others under another name.
+bool isMixed(const Setting& s) {
+  return s.hosts != nullptr && s.hosts->isMixed();
+}
 
 bool isPowerOfTwo(const Setting& s) {
   return s.size == floorPowerOfTwo(s.size);
@@ -29,15 +42,25 @@ constexpr AlgorithmInfo kCatalogue[] = {
     {kAllreduce, 4, "bcube", allreduceBcube, blockPerRank, work::bcube},
     {kAllreduce, 5, "flat", allreduceFlat, oneBlock, work::flatAllreduce,
      nullptr, blockPerRank},
+    {kAllreduce, 6, "hierarchical_ring", allreduceHierarchicalRing,
+     lanesTimesHosts, work::hierarchicalRing, isMixed},
+    {kAllreduce, 7, "hierarchical_doubling", allreduceHierarchicalDoubling,
+     lanes, work::hierarchicalDoubling, isMixed},
     {kBroadcast, 8, "binomial", broadcastBinomial, oneBlock, work::binomial},
     {kBroadcast, 9, "scatter_allgather", broadcastScatterAllgather,
      blockPerRank, work::scatterAllgather},
     {kBroadcast, 10, "chain", broadcastChain, oneBlock, work::chain},
+    {kBroadcast, 11, "hierarchical", broadcastHierarchical, lanes,
+     work::hierarchicalBroadcast, isMixed},
     {kBarrier, 12, "dissemination", barrierDissemination, oneBlock,
      work::binomial},
+    {kBarrier, 13, "hierarchical", barrierHierarchical, oneBlock,
+     work::hierarchicalBarrier, isMixed},
     {kReduce, 16, "binomial", reduceBinomial, oneBlock, work::binomialReduce},
     {kReduce, 17, "rabenseifner", reduceRabenseifner, powerOfTwoBlocks,
      work::rabenseifnerReduce},
+    {kReduce, 18, "hierarchical", reduceHierarchical, lanes,
+     work::hierarchicalReduce, isMixed},
     {kScatter, 20, "flat", scatterFlat, nullptr, work::direct},
     {kScatter, 21, "binomial", scatterBinomial, nullptr, work::binomialGather},
     {kGather, 24, "flat", gatherFlat, nullptr, work::direct},
@@ -51,24 +74,32 @@ constexpr AlgorithmInfo kCatalogue[] = {
      work::neighbourExchange, isEven},
     {kAllgather, 28, "ring", allgatherRing, nullptr, work::allgatherRing},
     {kAllgather, 29, "bruck", allgatherBruck, nullptr, work::allgatherBruck},
+    {kAllgather, 32, "hierarchical", allgatherHierarchical, nullptr,
+     work::hierarchicalAllgather, isMixed},
     {kAllgatherv, 36, "recursive_doubling", allgatherRecursiveDoubling, nullptr,
      work::binomialGather, isPowerOfTwo},
     {kAllgatherv, 37, "neighbour_exchange", allgatherNeighbourExchange, nullptr,
      work::neighbourExchange, isEven},
     {kAllgatherv, 34, "ring", allgatherRing, nullptr, work::allgatherRing},
     {kAllgatherv, 35, "bruck", allgathervBruck, nullptr, work::binomialGather},
+    {kAllgatherv, 38, "hierarchical", allgatherHierarchical, nullptr,
+     work::hierarchicalAllgather, isMixed},
     {kReduceScatter, 40, "ring", reduceScatterRing, nullptr,
      work::reduceScatterRing},
     {kReduceScatter, 41, "recursive_halving", reduceScatterHalving, nullptr,
      work::recursiveHalving},
     {kReduceScatter, 42, "pairwise", reduceScatterPairwise, nullptr,
      work::directReduce},
+    {kReduceScatter, 43, "hierarchical", reduceScatterHierarchical, nullptr,
+     work::hierarchicalReduceScatter, isMixed},
     {kReduceScatterv, 44, "ring", reduceScatterRing, nullptr,
      work::reduceScatterRing},
     {kReduceScatterv, 45, "recursive_halving", reduceScatterHalving, nullptr,
      work::recursiveHalving},
     {kReduceScatterv, 46, "pairwise", reduceScatterPairwise, nullptr,
      work::directReduce},
+    {kReduceScatterv, 47, "hierarchical", reduceScatterHierarchical, nullptr,
+     work::hierarchicalReduceScatter, isMixed},
     {kAlltoall, 48, "pairwise", alltoallPairwise, nullptr, work::direct},
     {kAlltoall, 49, "bruck", alltoallBruck, nullptr, work::alltoallBruck,
      nullptr, twice},

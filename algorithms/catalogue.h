@@ -50,6 +50,11 @@ struct Work {
   double fill = 0;
   double copied = 0;
   double bothWays = 0;
+  // What of the rounds, the bytes moved and the messages is inside hosts: where
+  // the algorithm knows the hosts.
+  double insideRounds = 0;
+  double insideMoved = 0;
+  double insideMessages = 0;
 };
 
 struct AlgorithmInfo {

@@ -34,6 +34,11 @@ struct Folding {
   const bool member;  // does not sit out
 };
 
+// The lowest of first, first + 1, ... (cyclic).
+constexpr int lowestOf(int first, int count, int size) {
+  return first + count > size ? 0 : first;
+}
+
 // Blocks that member `index` still works on after `levels` halvings: the k-th
 // keeps the lower half where bit k of the index is 0.
 constexpr Blocks halved(Area area, int power, int index, int levels) {

@@ -96,7 +96,7 @@ Program Plan::makeProgram(int rank, int radix, const Selection& selection) {
   if (!recvOffsets_.empty()) {
     request_.counts.recvOffsets = recvOffsets_.data();
   }
-  const Setting setting{rank, size_, request_.root, radix};
+  const Setting setting{rank, size_, request_.root, radix, selection.hosts()};
   const Choice choice =
       selection.choose(request_.collective, setting,
                        sharedBytes(request_.collective, size_, request_.counts,

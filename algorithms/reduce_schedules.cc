@@ -5,11 +5,6 @@ GLOO_NAMESPACE_BEGIN
 namespace algorithms {
 namespace {
 
-// The lowest of the ranks first, first + 1, ... (cyclic).
-int lowestOf(int first, int count, int size) {
-  return first + count > size ? 0 : first;
-}
-
 // Ranks relative to the root. After step k, a rank whose lowest k + 1 bits are
 // zero holds the sum of the 2^(k + 1) ranks from itself on.
 Step binomialStep(const Setting& s, int k) {

@@ -72,12 +72,16 @@ struct Step {
   }
 };
 
-// What a schedule is a function of.
+class HostMap;
+
+// What a schedule is a function of. Borrows `hosts` as long as there are
+// schedules of it.
 struct Setting {
   int rank = 0;
   int size = 1;
   int root = 0;
-  int radix = 2;  // bcube
+  int radix = 2;                   // bcube
+  const HostMap* hosts = nullptr;  // of `size` ranks; null: not known
 };
 
 // Immutable value of constant size; thread-safe.

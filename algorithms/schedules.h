@@ -114,5 +114,34 @@ Schedule alltoallPairwise(const Setting& setting);
 // messages).
 Schedule alltoallBruck(const Setting& setting);
 
+// ---- For several hosts with several ranks each: setting.hosts is not null.
+// docs/hierarchy.md has the picture. ----
+//
+// Reduce-scatter inside each host, allreduce of each lane among the hosts,
+// allgather inside: Jia et al., "Highly Scalable Deep Learning Training System
+// with Mixed-Precision: Training ImageNet in Four Minutes", arXiv 1807.11205,
+// 2018, section 4.2, with several ranks per host in the exchange: Cho et al.,
+// "BlueConnect", IBM Journal of R&D 63(6), 2019. Among hosts a ring: `hosts *
+// lanes` blocks; or recursive doubling: `lanes` blocks.
+Schedule allreduceHierarchicalRing(const Setting& setting);
+Schedule allreduceHierarchicalDoubling(const Setting& setting);
+
+// The same idea: the vector is cut into lanes inside the root's host, each lane
+// goes along a binomial tree of hosts, and every host puts them together; the
+// other way round for reduce. `lanes` blocks. Karonis et al., "Exploiting
+// hierarchy in parallel computer networks to optimize collective operation
+// performance", IPDPS 2000.
+Schedule broadcastHierarchical(const Setting& setting);
+Schedule reduceHierarchical(const Setting& setting);
+
+// One rank per host, as in barrierDissemination. 1 block.
+Schedule barrierHierarchical(const Setting& setting);
+
+// Each block goes to each other host once, by all ranks at the same time, and
+// is then shared inside the host; the other way round for reduce_scatter.
+// Traff, "Efficient allgather for regular SMP-clusters", EuroPVM/MPI 2006.
+Schedule allgatherHierarchical(const Setting& setting);
+Schedule reduceScatterHierarchical(const Setting& setting);
+
 }  // namespace algorithms
 GLOO_NAMESPACE_END

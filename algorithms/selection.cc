@@ -61,6 +61,9 @@ Selection::Selection(const internal::Profile& profile, int size,
     : tuning_(shippedTuning(transport, size, onOneHost(profile.hostOfRank))),
       size_(size),
       segmentBytes_(static_cast<size_t>(profile.segmentBytes)) {
+  if (profile.hostOfRank.size() == static_cast<size_t>(size)) {
+    hosts_ = std::make_shared<const HostMap>(profile.hostOfRank);
+  }
   parseForced(profile.forced);
   if (!profile.tuning.empty()) {
     applyTuningFile(profile.tuning, transport, size, tuning_);
@@ -71,7 +74,13 @@ Selection::Selection(const NetworkParameters& network, int size,
                      size_t segmentBytes)
     : tuning_{network, std::numeric_limits<size_t>::max(), {}},
       size_(size),
-      segmentBytes_(segmentBytes) {}
+      segmentBytes_(segmentBytes) {
+  std::vector<int> hostOfRank;
+  for (int rank = 0; rank < size; rank++) {
+    hostOfRank.push_back(rank / std::max(1, network.ranksPerHost));
+  }
+  hosts_ = std::make_shared<const HostMap>(hostOfRank);
+}
 
 // "collective=algorithm,..."
 void Selection::parseForced(const std::string& text) {
@@ -112,7 +121,12 @@ const AlgorithmInfo* Selection::fromTable(Collective collective,
 Choice Selection::estimate(const AlgorithmInfo& algorithm,
                            const Setting& setting, size_t bytes,
                            size_t maxSegmentBytes) const {
-  const Work work = algorithm.work(setting);
+  const Work all = algorithm.work(setting);
+  const Work inside{all.insideRounds, all.insideMoved, 0, all.insideMessages};
+  Work work = all;  // on the slowest links
+  work.rounds -= inside.rounds;
+  work.moved -= inside.moved;
+  work.messages -= inside.messages;
   const NetworkParameters& network = tuning_.network;
   const Costs costs{
       size_ > network.ranksPerHost ? network.between : network.inside,
@@ -123,7 +137,9 @@ Choice Selection::estimate(const AlgorithmInfo& algorithm,
           ? std::min(segmentBytes_, limit)
           : bestSegment(work, bytes, std::min(limit, tuning_.segmentBytes),
                         costs);
-  return {&algorithm, segment, costOf(work, bytes, segment, costs)};
+  return {&algorithm, segment,
+          costOf(work, bytes, segment, costs) +
+              costOf(inside, bytes, segment, {network.inside, 0, 0})};
 }
 
 Choice Selection::choose(Collective collective, const Setting& setting,
@@ -138,7 +154,10 @@ Choice Selection::choose(Collective collective, const Setting& setting,
     if (!wish->offers(setting)) {
       throw InvalidOperationException(
           MakeString(nameOf(collective), " by ", wish->name,
-                     " does not work for ", setting.size, " ranks"));
+                     " does not work for ", setting.size, " ranks",
+                     setting.hosts != nullptr
+                         ? MakeString(" on ", setting.hosts->hosts(), " hosts")
+                         : " whose hosts are not known"));
     }
     return estimate(*wish, setting, bytes, maxSegmentBytes);
   }

@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "algorithms/catalogue.h"
+#include "algorithms/hosts.h"
 #include "algorithms/tuning.h"
 #include "gloo/internal/profile.h"
 
@@ -36,11 +38,14 @@ class Selection {
   Selection(const NetworkParameters& network, int size,
             size_t segmentBytes = 0);
 
+  // For settings; null where the hosts are not known.
+  const HostMap* hosts() const { return hosts_.get(); }
+
   // What runs a call of `bytes` in total (the vector, or all ranks' blocks
   // together) whose caller allows segments of at most `maxSegmentBytes`.
   // `forced`: the caller's wish by name; null: none. The environment's wish
   // goes before it. Throws InvalidOperationException if the wanted algorithm
-  // does not exist or does not work for this size.
+  // does not exist or does not work for this size and these hosts.
   Choice choose(Collective collective, const Setting& setting, size_t bytes,
                 const char* forced, size_t maxSegmentBytes) const;
 
@@ -60,6 +65,7 @@ class Selection {
   Tuning tuning_;
   const int size_;
   const size_t segmentBytes_;  // 0: by the model
+  std::shared_ptr<const HostMap> hosts_;
   std::map<Collective, const AlgorithmInfo*> forced_;
 };
 

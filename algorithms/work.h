@@ -33,5 +33,14 @@ Work direct(const Setting& s);
 Work directReduce(const Setting& s);
 Work alltoallBruck(const Setting& s);
 
+// With a host map.
+Work hierarchicalRing(const Setting& s);
+Work hierarchicalDoubling(const Setting& s);
+Work hierarchicalBroadcast(const Setting& s);
+Work hierarchicalReduce(const Setting& s);
+Work hierarchicalBarrier(const Setting& s);
+Work hierarchicalAllgather(const Setting& s);
+Work hierarchicalReduceScatter(const Setting& s);
+
 }  // namespace algorithms::work
 GLOO_NAMESPACE_END

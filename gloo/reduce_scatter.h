@@ -50,7 +50,8 @@ class ReduceScatterHalvingDoubling : public Algorithm {
       : Algorithm(context),
         persistent_(internal::Persistent::reduceScatter(
             context, internal::untyped(ptrs),
-            internal::shapeOf<T>(nullptr, static_cast<size_t>(count)),
+            internal::shapeOf<T>("recursive_halving",
+                                 static_cast<size_t>(count)),
             recvElems, internal::reduceFunctionOf(fn))) {}
 
   void run() override { persistent_->run(); }

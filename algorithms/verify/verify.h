@@ -32,6 +32,7 @@ struct Job {
   int size = 1;
   int root = 0;
   int radix = 2;
+  const HostMap* hosts = nullptr;
   size_t count = 1;                // as Counts::count
   std::vector<RankCounts> counts;  // v-collectives: one per rank
   // `inPlace`: where the collective offers it. The verifier wants elements of
@@ -41,7 +42,7 @@ struct Job {
   // receives one: what published numbers of rounds count.
   bool onePort = false;
 
-  Setting setting(int rank) const { return {rank, size, root, radix}; }
+  Setting setting(int rank) const { return {rank, size, root, radix, hosts}; }
   Counts countsOf(int rank) const;
   Layouts layouts(int rank) const;
   ExpandOptions optionsOf(int rank) const;

@@ -113,6 +113,7 @@ Environment Environment::fromEnvironment() {
   read("GLOO_TUNING_FILE", result.tuningFile);
   read("GLOO_TCP_SHM", result.tcpShm);
   read("GLOO_SHM_SINGLE_COPY", result.shmSingleCopy);
+  read("GLOO_HOST_ID", result.hostId);
   read("GLOO_STORE", result.store);
   result.segmentBytes =
       readNumber("GLOO_SEGMENT_BYTES", 0, uint64_t{1} << 40).value_or(0);

@@ -59,6 +59,12 @@ struct GLOO_API Environment {
   // sleeps in the kernel, 0 to 1000000. Default not set: the device decides.
   std::optional<std::chrono::microseconds> spin;
 
+  // GLOO_HOST_ID: any text. Default empty. Ranks of one machine that have
+  // another text each behave as if they were on different hosts: they share no
+  // memory, and collectives that know the hosts exchange between them. Read
+  // when a device is made.
+  std::string hostId;
+
   // GLOO_RANK, GLOO_SIZE: this process's rank (0 or more) and the number of
   // ranks (1 or more), for gloo::launch. Default not set.
   std::optional<int> rank;

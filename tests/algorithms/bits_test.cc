@@ -20,6 +20,15 @@ using internal::Reduction;
 
 constexpr size_t kPart = 40;  // elements
 
+// Three ranks per host.
+internal::Profile profileFor(int size) {
+  internal::Profile profile;
+  for (int rank = 0; rank < size; rank++) {
+    profile.hostOfRank.push_back(rank / 3);
+  }
+  return profile;
+}
+
 // Values whose sum depends on the order of its terms, NaN and infinities, and
 // zeros of either sign.
 std::vector<float> inputOf(int rank, size_t count) {
@@ -67,7 +76,7 @@ std::vector<std::vector<float>> resultsOf(const AlgorithmInfo& info, int size,
   request.counts.count = kPart;
   request.maxSegmentBytes = 36;
   request.forced = info.name.data();
-  Ranks ranks(size, {seed % 2 == 0, seed, true, 0});
+  Ranks ranks(size, {seed % 2 == 0, seed, true, 0}, profileFor(size));
   std::vector<std::vector<float>> results(static_cast<size_t>(size));
   ranks.run([&](int rank, State& state) {
     const auto in = inputOf(rank, count);
@@ -96,7 +105,8 @@ class Bits : public testing::TestWithParam<Collective> {};
 TEST_P(Bits, AreTheSameOnAllRanksAndInEveryRun) {
   for (const AlgorithmInfo& info : algorithmsOf(GetParam())) {
     for (const int size : {2, 3, 4, 5, 7, 8, 13, 16}) {
-      if (!info.offers({0, size, 0, 2})) {
+      const HostMap hosts(profileFor(size).hostOfRank);
+      if (!info.offers({0, size, 0, 2, &hosts})) {
         continue;
       }
       for (const Reduction reduction :

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "algorithms/hosts.h"
 #include "algorithms/verify/verify.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -85,11 +86,22 @@ inline void fitCollective(Job& job) {
   }
 }
 
+// The last host may have fewer.
+inline HostMap threePerHost(int size) {
+  std::vector<int> hostOfRank;
+  for (int rank = 0; rank < size; rank++) {
+    hostOfRank.push_back(rank / 3);
+  }
+  return HostMap(hostOfRank);
+}
+
 // Segmentations, windows, stages and sizes that a job can have.
 constexpr int kVariants = 5;
 
-inline Job makeJob(const AlgorithmInfo& info, int size, int root, int variant) {
+inline Job makeJob(const AlgorithmInfo& info, int size, int root, int variant,
+                   const HostMap* hosts = nullptr) {
   Job job;
+  job.hosts = hosts;
   job.algorithm = &info;
   job.size = size;
   job.root = root;

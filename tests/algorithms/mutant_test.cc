@@ -21,8 +21,9 @@ enum class Verdict { kNone, kBroken, kEquivalent };
 class Subject {
  public:
   // Every block has elements, so that no step is without effect.
-  Subject(const AlgorithmInfo& info, int size, int root, size_t stageBytes)
-      : job_(makeJob(info, size, root, 3)) {
+  Subject(const AlgorithmInfo& info, int size, int root, size_t stageBytes,
+          const HostMap* hosts)
+      : job_(makeJob(info, size, root, 3, hosts)) {
     job_.counts.clear();
     job_.radix = 3;
     job_.options.window = 64;
@@ -272,15 +273,16 @@ TEST(Mutants, AreAllFound) {
   for (const AlgorithmInfo& info : catalogue()) {
     for (const int size : {2, 3, 4, 6, 7, 8}) {
       const int root = rootsOf(info, size) > 1 ? size / 3 : 0;
-      if (!info.offers({0, size, root})) {
+      const HostMap hosts = threePerHost(size);
+      if (!info.offers({0, size, root, 2, &hosts})) {
         continue;
       }
-      Subject subject(info, size, root, 256);
+      Subject subject(info, size, root, 256, &hosts);
       for (const auto& [kind, mutation] : mutations) {
         mutateSteps(kind, mutation, subject, tally);
       }
       changeLengths(subject, tally);
-      Subject tight(info, size, root, 1);
+      Subject tight(info, size, root, 1, &hosts);
       dropWaits(tight, tally);
     }
     EXPECT_GE(tally.of(info), 20) << nameOf(info.collective) << info.name;

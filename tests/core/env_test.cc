@@ -24,7 +24,7 @@ class Env : public testing::Test {
           "GLOO_ENABLE_STORE_V2_API", "GLOO_ENABLE_RANK_AS_SEQUENCE_NUMBER",
           "GLOO_ALGORITHM", "GLOO_SEGMENT_BYTES", "GLOO_TUNING_FILE",
           "GLOO_TCP_SHM", "GLOO_SHM_SINGLE_COPY", "GLOO_SPIN_US", "GLOO_RANK",
-          "GLOO_SIZE", "GLOO_STORE"}) {
+          "GLOO_SIZE", "GLOO_STORE", "GLOO_HOST_ID"}) {
       const char* value = std::getenv(variable);
       before_[variable] =
           value == nullptr ? std::optional<std::string>() : std::string(value);
@@ -64,6 +64,7 @@ TEST_F(Env, DefaultsWhenNothingIsSet) {
   EXPECT_TRUE(env.algorithm.empty());
   EXPECT_TRUE(env.tuningFile.empty());
   EXPECT_TRUE(env.store.empty());
+  EXPECT_TRUE(env.hostId.empty());
   EXPECT_FALSE(env.spin || env.rank || env.size);
 }
 
@@ -78,6 +79,7 @@ TEST_F(Env, EveryVariableIsRead) {
   setenv("GLOO_TCP_SHM", "off", 1);
   setenv("GLOO_SHM_SINGLE_COPY", "0", 1);
   setenv("GLOO_SPIN_US", "50", 1);
+  setenv("GLOO_HOST_ID", "left", 1);
   setenv("GLOO_RANK", "0", 1);
   setenv("GLOO_SIZE", "4", 1);
   setenv("GLOO_STORE", "tcp://node0:29500", 1);
@@ -92,6 +94,7 @@ TEST_F(Env, EveryVariableIsRead) {
   EXPECT_FALSE(env.tcpShm);
   EXPECT_FALSE(env.shmSingleCopy);
   EXPECT_EQ(env.spin, std::chrono::microseconds(50));
+  EXPECT_EQ(env.hostId, "left");
   EXPECT_EQ(env.rank, 0);
   EXPECT_EQ(env.size, 4);
   EXPECT_EQ(env.store, "tcp://node0:29500");

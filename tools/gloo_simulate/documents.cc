@@ -59,6 +59,16 @@ std::string drawingOf(const AlgorithmInfo& info) {
   return svgOf(drawing);
 }
 
+// Those that need a map of hosts are drawn in hierarchy.md.
+bool isForAnyHosts(const AlgorithmInfo& info) {
+  for (int ranks = 2; ranks <= 8; ranks++) {
+    if (info.offers({0, ranks, 0, 2})) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 std::map<std::string, std::string> documents() {
@@ -67,6 +77,9 @@ std::map<std::string, std::string> documents() {
   out << kHead;
   const AlgorithmInfo* last = nullptr;
   for (const AlgorithmInfo& info : algorithms::catalogue()) {
+    if (!isForAnyHosts(info)) {
+      continue;
+    }
     if (last == nullptr || last->collective != info.collective) {
       out << "## " << nameOf(info.collective) << "\n\n"
           << promiseOf(info.collective) << "\n\n";

@@ -60,7 +60,7 @@ std::vector<int> Context::silentRanks(ProgressDomain::Lock& lock) {
 }
 
 bool Context::isGone(const internal::PeerAddress& peer) const {
-  if (peer.hostId != hostIdentity() || peer.pid <= 0) {
+  if (peer.hostId != device_->hostId() || peer.pid <= 0) {
     return false;
   }
   std::ifstream file(MakeString("/proc/", peer.pid, "/stat"));

@@ -76,7 +76,7 @@ PeerAddress Context::address() {
   record.rank = rank();
   record.size = size();
   record.nonce = nonce_;
-  record.hostId = hostIdentity();
+  record.hostId = device_->hostId();
   record.pid = static_cast<uint32_t>(getpid());
   record.host = getHostname();
   record.linkKind = device_->factory().kind();
@@ -279,9 +279,13 @@ void Context::complete(uint64_t worldNonce,
   worldNonce_ = worldNonce;
   profile_ = std::move(profile);
   complete_ = true;
+  // Who share cores: also those that GLOO_HOST_ID tells apart.
   int local = 1;
+  const SocketAddress& own = device_->connector().endpoint();
   for (const Peer& p : peers_) {
-    local += p.known && p.record.hostId == hostIdentity() ? 1 : 0;
+    const bool isNear =
+        p.record.hostId == device_->hostId() || p.endpoint.hasIpOf(own);
+    local += p.known && isNear ? 1 : 0;
   }
   domain().setLocalRanks(local);
   if (lazy_ || !device_->factory().caps().reportsDeath) {
@@ -294,7 +298,7 @@ void Context::joinLifelines() {
   for (const Peer& p : peers_) {
     if (p.known) {
       peers.push_back({p.record.rank, p.record.nonce, p.endpoint,
-                       p.record.hostId == hostIdentity(),
+                       p.record.hostId == device_->hostId(),
                        static_cast<int>(p.record.pid)});
     }
   }

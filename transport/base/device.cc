@@ -8,6 +8,7 @@
 #include <fstream>
 #include <string>
 
+#include "gloo/common/env.h"
 #include "gloo/common/error.h"
 #include "transport/base/context.h"
 
@@ -16,7 +17,7 @@ namespace transport::base {
 
 Device::Device(DeviceInfo info, const SocketAddress& local,
                const MakeFactory& makeFactory)
-    : info_(std::move(info)) {
+    : info_(std::move(info)), hostId_(hostIdentity()) {
   auto lock = domain_.lock();
   factory_ = makeFactory(domain_);
   connector_ = std::make_unique<Connector>(domain_, local);
@@ -68,19 +69,17 @@ bool Device::poll() {
 }
 
 uint64_t hostIdentity() {
-  static const uint64_t identity = [] {
+  static const std::string kernel = [] {
     std::ifstream file("/proc/sys/kernel/random/boot_id");
     std::string text;
     file >> text;
-    if (text.empty()) {
-      return randomNonce();
-    }
-    // Two halves of different polynomial weight are enough to tell hosts apart.
-    const uint64_t high = crc32c(text);
-    text += "host";
-    return high << 32 | crc32c(text);
+    return text.empty() ? std::to_string(randomNonce()) : text;
   }();
-  return identity;
+  std::string text = kernel + Environment::fromEnvironment().hostId;
+  // Two halves of different polynomial weight are enough to tell hosts apart.
+  const uint64_t high = crc32c(text);
+  text += "host";
+  return high << 32 | crc32c(text);
 }
 
 uint64_t randomNonce() {

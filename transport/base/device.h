@@ -60,6 +60,8 @@ class Device final : public transport::Device, private Poller {
   void countDirectCall() {
     directCalls_.fetch_add(1, std::memory_order_relaxed);
   }
+  // hostIdentity() when the device was made.
+  uint64_t hostId() const { return hostId_; }
   // All counts. Thread-safe.
   internal::Statistics statistics() const;
 
@@ -74,6 +76,7 @@ class Device final : public transport::Device, private Poller {
   bool arm() override { return !pumps_.empty(); }
 
   const DeviceInfo info_;
+  const uint64_t hostId_;
   Origin origin_;
   mutable ProgressDomain domain_;
   internal::Statistics counts_;
@@ -83,8 +86,8 @@ class Device final : public transport::Device, private Poller {
   std::unique_ptr<Connector> connector_;
 };
 
-// Equal for processes that share a kernel (boot id and network namespace are
-// not enough to share memory: transports prove that themselves).
+// Equal for processes that share a kernel and have the same GLOO_HOST_ID. Which
+// is not enough to share memory: transports prove that themselves.
 uint64_t hostIdentity();
 
 // From the system's random source.

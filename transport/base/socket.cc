@@ -78,6 +78,14 @@ void SocketAddress::setPort(uint16_t port) {
   }
 }
 
+bool SocketAddress::hasIpOf(const SocketAddress& other) const {
+  SocketAddress mine = *this;
+  SocketAddress theirs = other;
+  mine.setPort(0);
+  theirs.setPort(0);
+  return mine.str() == theirs.str();
+}
+
 bool SocketAddress::isLoopback() const {
   if (family() == AF_INET) {
     const auto* in = reinterpret_cast<const sockaddr_in*>(&storage_);

@@ -50,6 +50,7 @@ class SocketAddress {
   uint16_t port() const;
   void setPort(uint16_t port);
   bool isLoopback() const;
+  bool hasIpOf(const SocketAddress& other) const;
   std::string str() const;  // "10.0.0.1:4711", "[fe80::1%eth0]:4711"
 
  private:

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "gloo/common/error.h"
 #include "gloo/common/logging.h"
+#include "transport/base/device.h"
 #include "transport/shm/link.h"
 #include "transport/shm/local.h"
 
@@ -91,6 +93,11 @@ class Answerer final : public base::PendingLink {
         peers_(peers),
         theirs_(decodeGreeting(theirs.blob)),
         greeting_(factory.greeting(peers)) {
+    if (theirs_.hostId != greeting_.hostId) {
+      GLOO_THROW_IO_EXCEPTION(
+          "Ranks that are on different hosts, or whose GLOO_HOST_ID differs,"
+          " share no memory: give both the same, or use another device");
+    }
     greeting_.token = theirs_.token;
     greeting_.segment = makeSecret();
     // First, since it fails for peers on other hosts.
@@ -128,6 +135,7 @@ ShmFactory::ShmFactory(base::ProgressDomain& domain,
                        const FactoryOptions& options)
     : domain_(domain),
       options_(options),
+      hostId_(base::hostIdentity()),
       probe_(std::make_unique<const Secret>(makeSecret())),
       sharer_(endpoint_) {
   domain_.add(poller_);
@@ -155,6 +163,7 @@ Greeting ShmFactory::greeting(int peers) const {
   Greeting greeting;
   greeting.probeAddress = reinterpret_cast<uint64_t>(probe_->data());
   greeting.probe = *probe_;
+  greeting.hostId = hostId_;
   greeting.eagerBytes = caps.eagerBytes;
   greeting.creditBytes = caps.creditBytes;
   greeting.maxFrameBytes = caps.maxFrameBytes;

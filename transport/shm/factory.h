@@ -48,6 +48,7 @@ class ShmFactory final : public base::LinkFactory {
  private:
   base::ProgressDomain& domain_;
   const FactoryOptions options_;
+  const uint64_t hostId_;
   base::Origin origin_;
   Endpoint endpoint_;
   const std::unique_ptr<const Secret> probe_;  // read by peers

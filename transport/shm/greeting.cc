@@ -9,7 +9,7 @@ namespace transport::shm {
 namespace {
 
 constexpr uint64_t kVersion = 1;
-constexpr size_t kBytes = 5 * 8 + 4 * sizeof(Secret);
+constexpr size_t kBytes = 6 * 8 + 4 * sizeof(Secret);
 
 void put(std::vector<char>& out, uint64_t value) {
   for (int i = 0; i < 8; i++) {
@@ -43,6 +43,7 @@ std::vector<char> encode(const Greeting& g) {
   put(out, g.segment);
   put(out, g.probeAddress);
   put(out, g.probe);
+  put(out, g.hostId);
   put(out, g.eagerBytes);
   put(out, g.creditBytes);
   put(out, g.maxFrameBytes);
@@ -65,6 +66,7 @@ Greeting decodeGreeting(const std::vector<char>& bytes) {
   get(at, g.segment);
   get(at, g.probeAddress);
   get(at, g.probe);
+  get(at, g.hostId);
   get(at, g.eagerBytes);
   get(at, g.creditBytes);
   get(at, g.maxFrameBytes);

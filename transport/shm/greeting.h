@@ -20,6 +20,8 @@ struct Greeting {
   // Where, in the sender's memory, `probe` can be found.
   uint64_t probeAddress = 0;
   Secret probe{};
+  // base::hostIdentity() of the sender's device.
+  uint64_t hostId = 0;
   // Limits, as in LinkCaps.
   uint64_t eagerBytes = 0;
   uint64_t creditBytes = 0;

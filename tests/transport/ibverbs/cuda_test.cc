@@ -64,7 +64,7 @@ class CudaMemoryTest : public testing::Test {
 
   // A message of each size from rank 0 to rank 1, the receive first and last.
   void messages(bool fromDevice, bool toDevice) {
-    run([=, this](const ContextPtr& context) {
+    run([=](const ContextPtr& context) {
       for (const size_t bytes : kSizes) {
         for (const bool receiveFirst : {true, false}) {
           if (context->rank == 0) {

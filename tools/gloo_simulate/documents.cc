@@ -29,6 +29,8 @@ of block 2). A red arrow is received and reduced. Copies within a rank are not
 drawn. `gloo_simulate -c allreduce -a ring -n 6 --text` prints any of them,
 `--draw FILE` draws it.
 
+The algorithms of ranks that share hosts are in [hierarchy.md](hierarchy.md).
+
 n is the number of ranks, m the bytes of the vector, or of all ranks' blocks
 together; *moved* is what the busiest rank sends or receives.
 
@@ -49,14 +51,19 @@ void addSection(std::ostream& out, const AlgorithmInfo& info) {
   out << "![" << info.name << "](" << pictureOf(info) << ")\n\n";
 }
 
-std::string drawingOf(const AlgorithmInfo& info) {
+Drawing drawingOf(const AlgorithmInfo& info) {
   Drawing drawing;
   drawing.algorithm = &info;
   if (const Description* d = descriptionOf(info)) {
     drawing.ranks = d->ranks;
     drawing.segments = d->segments;
   }
-  return svgOf(drawing);
+  return drawing;
+}
+
+// Those of ranks that share hosts are in a document of their own.
+bool isDrawn(const AlgorithmInfo& info) {
+  return info.offers({0, drawingOf(info).ranks});
 }
 
 // Those that need a map of hosts are drawn in hierarchy.md.
@@ -85,7 +92,7 @@ std::map<std::string, std::string> documents() {
           << promiseOf(info.collective) << "\n\n";
     }
     addSection(out, info);
-    files[pictureOf(info)] = drawingOf(info);
+    files[pictureOf(info)] = svgOf(drawingOf(info));
     last = &info;
   }
   std::string text = out.str();

@@ -53,7 +53,9 @@ class Sweep {
         continue;
       }
       if (!info.offers(setting)) {
-        note_(MakeString(info.name, " does not work for ", ranks, " ranks"));
+        if (options_.algorithm != "all") {
+          note_(MakeString(info.name, " does not work for ", ranks, " ranks"));
+        }
         continue;
       }
       const auto estimate =

@@ -4,7 +4,8 @@ GLOO_NAMESPACE_BEGIN
 namespace algorithms {
 namespace {
 
-// Measured with benchmark --tune on one host.
+// Within a host: near what benchmark --tune finds on a machine with two cores,
+// where all is said by the time of a core; other machines should measure.
 constexpr LinkParameters kTcpInside{2e-6, 2e-6, 3e-6, 4e-10, true};
 constexpr LinkParameters kShmInside{1e-6, 0.2e-6, 0.3e-6, 1.5e-10, true};
 // Typical: Ethernet of 25 Gb/s, and an RDMA network of 100 Gb/s.

@@ -157,8 +157,11 @@ TEST(Selection, WhatIsCopiedCounts) {
 TEST(Selection, AFixedSegmentLengthIsThatOfAllAlgorithms) {
   const Selection selection(datacentre(), 8, 12345);
   for (const AlgorithmInfo& info : algorithmsOf(Collective::kAllreduce)) {
-    EXPECT_EQ(12345u,
-              selection.estimate(info, {0, 8}, 1 << 20, 1 << 20).segmentBytes);
+    if (info.offers({0, 8})) {
+      EXPECT_EQ(
+          12345u,
+          selection.estimate(info, {0, 8}, 1 << 20, 1 << 20).segmentBytes);
+    }
   }
 }
 

@@ -61,11 +61,6 @@ Drawing drawingOf(const AlgorithmInfo& info) {
   return drawing;
 }
 
-// Those of ranks that share hosts are in a document of their own.
-bool isDrawn(const AlgorithmInfo& info) {
-  return info.offers({0, drawingOf(info).ranks});
-}
-
 // Those that need a map of hosts are drawn in hierarchy.md.
 bool isForAnyHosts(const AlgorithmInfo& info) {
   for (int ranks = 2; ranks <= 8; ranks++) {

@@ -10,6 +10,7 @@
 #include "gloo/internal/kernels.h"
 #include "gloo/types.h"
 #include "tests/algorithms/ranks.h"
+#include "tests/core/targets.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
@@ -100,7 +101,7 @@ bool sameBits(const std::vector<float>& a, const std::vector<float>& b) {
   return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-class Bits : public testing::TestWithParam<Collective> {};
+class Bits : public ::testing::TestWithParam<Collective> {};
 
 TEST_P(Bits, AreTheSameOnAllRanksAndInEveryRun) {
   for (const AlgorithmInfo& info : algorithmsOf(GetParam())) {
@@ -130,10 +131,36 @@ TEST_P(Bits, AreTheSameOnAllRanksAndInEveryRun) {
   }
 }
 
+TEST_P(Bits, AreTheSameOnEveryKindOfProcessor) {
+  for (const AlgorithmInfo& info : algorithmsOf(GetParam())) {
+    for (const int size : {2, 3, 5, 8}) {
+      const HostMap hosts(profileFor(size).hostOfRank);
+      if (!info.offers({0, size, 0, 2, &hosts})) {
+        continue;
+      }
+      for (const Reduction reduction : {Reduction::kSum, Reduction::kProduct,
+                                        Reduction::kMin, Reduction::kMax}) {
+        std::vector<std::vector<float>> first;
+        ::gloo::testing::forEachTarget([&](const std::string& target) {
+          const auto results = resultsOf(info, size, reduction, 1);
+          if (first.empty()) {
+            first = results;
+          }
+          for (size_t rank = 0; rank < first.size(); rank++) {
+            ASSERT_TRUE(sameBits(results[rank], first[rank]))
+                << info.name << " size " << size << " rank " << rank << " on "
+                << target;
+          }
+        });
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(, Bits,
-                         testing::Values(Collective::kAllreduce,
-                                         Collective::kReduce,
-                                         Collective::kReduceScatter),
+                         ::testing::Values(Collective::kAllreduce,
+                                           Collective::kReduce,
+                                           Collective::kReduceScatter),
                          [](const auto& info) {
                            return std::string(nameOf(info.param));
                          });

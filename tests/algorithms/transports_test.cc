@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <random>
 #include <thread>
 
+#include "gloo/barrier.h"
+#include "gloo/common/error.h"
 #include "gloo/context.h"
 #include "tests/support/collectives.h"
 #include "tests/support/transports.h"
@@ -41,6 +44,20 @@ TEST_P(CollectivesTest, GiveWhatTheOracleSays) {
             EXPECT_EQ("", checkCollective<float>(which, context, call));
             EXPECT_EQ("", checkCollective<Triple>(which, context, call));
           }
+        }
+      }
+    });
+  }
+}
+
+TEST_P(CollectivesTest, OfManyRanks) {
+  for (const int size : {13, 16}) {
+    run(size, [size](const ContextPtr& context) {
+      for (size_t which = 0; which < kChecks; which++) {
+        unsigned seed = static_cast<unsigned>(which);
+        for (const size_t count : {1, 37}) {
+          const Call call{count, size - 2, count == 1, 0, seed++};
+          EXPECT_EQ("", checkCollective<float>(which, context, call));
         }
       }
     });
@@ -107,6 +124,39 @@ TEST_P(CollectivesTest, StartInAnyOrderOfTags) {
         thread.join();
       }
     }
+  });
+}
+
+// Of two calls with one tag at the same time, the second is refused, and the
+// first is not harmed: here it is made from within the first one's reduction.
+TEST_P(CollectivesTest, ATagThatIsInUseIsRefused) {
+  run(3, [](const ContextPtr& context) {
+    std::atomic<int> refused{0};
+    std::vector<int> values(100, context->rank);
+    BarrierOptions second(context);
+    second.setTag(7);
+    AllreduceOptions first(context);
+    first.setTag(7);
+    first.setOutput(values.data(), values.size());
+    first.setReduceFunction(
+        [&](void* to, const void* a, const void* b, size_t n) {
+          try {
+            barrier(second);
+          } catch (const InvalidOperationException& e) {
+            refused += std::string(e.what()).find("tag 7") != std::string::npos;
+          }
+          sum<int>(to, a, b, n);
+        });
+    allreduce(first);
+    EXPECT_EQ(values, std::vector<int>(100, 3));
+    barrier(second);  // afterwards it is free
+    int all = refused;
+    AllreduceOptions count(context);
+    count.setTag(8);
+    count.setOutput(&all, 1);
+    count.setReduceFunction(testing_support::adder<int>());
+    allreduce(count);
+    EXPECT_GT(all, 0);
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <random>
+#include <thread>
 
 #include "gloo/allreduce.h"
 #include "gloo/barrier.h"
@@ -226,6 +227,33 @@ void soak(Mode mode, int size, uint64_t seed, int steps) {
                 });
 }
 
+// Several threads on one context, each with operations of its own, one after
+// the other; in which order they come along differs between ranks.
+void soakThreads(Mode mode, const TestTransport& transport, int size,
+                 uint64_t seed, int steps) {
+  SCOPED_TRACE(MakeString("GLOO_SOAK_SEED=", seed, ", ", size, " ranks, ",
+                          transport.name));
+  static constexpr uint64_t kStreams = 4;
+  spawnContexts(
+      mode, transport.make, size, [&](const std::shared_ptr<Context>& context) {
+        std::vector<std::thread> threads;
+        for (uint64_t i = 0; i < kStreams; i++) {
+          const uint64_t stream =
+              (i + static_cast<uint64_t>(context->rank)) % kStreams;
+          threads.emplace_back([&context, stream, seed, steps] {
+            std::mt19937_64 random(kStreams * seed + stream);
+            for (int step = 0; step < steps; step++) {
+              perform(context,
+                      Step(stream << 20 | static_cast<uint64_t>(step), random));
+            }
+          });
+        }
+        for (std::thread& thread : threads) {
+          thread.join();
+        }
+      });
+}
+
 class SoakTest : public ::testing::TestWithParam<Mode> {};
 
 TEST_P(SoakTest, RandomOperationsGiveWhatTheOracleSays) {
@@ -238,6 +266,21 @@ TEST_P(SoakTest, RandomOperationsGiveWhatTheOracleSays) {
   do {
     for (const int size : sizes) {
       soak(GetParam(), size, seed, setting("STEPS", 100));
+    }
+    seed++;
+  } while (now() < until && !HasFailure());
+}
+
+TEST_P(SoakTest, SeveralThreadsOnOneContext) {
+  const auto until = now() + soakTime() / 2;
+  uint64_t seed = firstSeed();
+  RecordProperty("first_seed", std::to_string(seed));
+  do {
+    for (const TestTransport& transport : transports()) {
+      if (transport.name == "tcp" || transport.name == "shm") {
+        soakThreads(GetParam(), transport, 2, seed, 40);
+        soakThreads(GetParam(), transport, 4, seed, 40);
+      }
     }
     seed++;
   } while (now() < until && !HasFailure());

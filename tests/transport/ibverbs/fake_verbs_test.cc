@@ -82,6 +82,7 @@ class FakeVerbsTest : public testing::TestWithParam<uint64_t> {
     attr.qp_state = IBV_QPS_RTR;
     attr.dest_qp_num = other.qp->qp_num;
     attr.path_mtu = IBV_MTU_1024;
+    attr.min_rnr_timer = 1;
     ASSERT_EQ(
         api().modifyQp(end.qp, &attr,
                        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |

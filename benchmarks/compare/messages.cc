@@ -154,7 +154,7 @@ class Messages {
   void stream(bool bound, size_t bytes) {
     const size_t window =
         std::clamp(kBatchBytes / bytes, size_t{2}, kMaxWindow);
-    const size_t count = std::max(kBatchBytes / bytes, size_t{1});
+    const size_t count = std::max(kBatchBytes / bytes, size_t{2});
     std::vector<char> data(bytes * window);
     for (size_t i = 0; sends_ && i < data.size(); i++) {
       data[i] = byteAt(i);

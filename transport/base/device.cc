@@ -3,7 +3,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <string>
@@ -62,8 +61,9 @@ internal::Statistics Device::statistics() const {
 bool Device::poll() {
   bool moved = false;
   for (size_t n = pumps_.size(); n > 0 && !pumps_.empty(); n--) {
-    std::rotate(pumps_.begin(), pumps_.begin() + 1, pumps_.end());
-    moved |= pumps_.back()->pump();
+    PumpEntry* const entry = pumps_.popFront();
+    pumps_.pushBack(entry);
+    moved |= entry->pair.pump();
   }
   return moved;
 }

@@ -6,7 +6,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "gloo/config.h"
 #include "gloo/internal/statistics.h"
@@ -14,12 +13,11 @@
 #include "transport/base/connector.h"
 #include "transport/base/fork.h"
 #include "transport/base/link.h"
+#include "transport/base/messages.h"
 #include "transport/base/progress.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
-
-class Pair;
 
 // What a transport knows of the hardware.
 struct DeviceInfo {
@@ -65,10 +63,19 @@ class Device final : public transport::Device, private Poller {
   // All counts. Thread-safe.
   internal::Statistics statistics() const;
 
-  // A pair has more to give to its link than one round allows. REQUIRES the
-  // domain's lock.
-  void addPump(Pair& pair) { pumps_.push_back(&pair); }
-  void removePump(Pair& pair) { std::erase(pumps_, &pair); }
+  // A pair has more to give; it has not. REQUIRES the domain's lock.
+  void addPump(PumpEntry& entry) {
+    if (!entry.listed) {
+      entry.listed = true;
+      pumps_.pushBack(&entry);
+    }
+  }
+  void removePump(PumpEntry& entry) {
+    if (entry.listed) {
+      entry.listed = false;
+      pumps_.remove(&entry);
+    }
+  }
 
  private:
   bool poll() override;
@@ -81,7 +88,7 @@ class Device final : public transport::Device, private Poller {
   mutable ProgressDomain domain_;
   internal::Statistics counts_;
   std::atomic<uint64_t> directCalls_{0};
-  std::vector<Pair*> pumps_;
+  Fifo<PumpEntry> pumps_;
   std::unique_ptr<LinkFactory> factory_;
   std::unique_ptr<Connector> connector_;
 };

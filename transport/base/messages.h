@@ -13,6 +13,15 @@ GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 
 class Pair;
+
+// A pair's place in its device's list of those that have more to give to their
+// links than one round allows.
+struct PumpEntry {
+  Pair& pair;
+  bool listed = false;
+  PumpEntry* next = nullptr;
+  PumpEntry* prev = nullptr;
+};
 struct SlotState;
 using internal::Operation;
 

@@ -356,7 +356,7 @@ void Pair::fail(const internal::Cause& cause) {
     return;
   }
   failed_ = true;
-  context_.device().removePump(*this);
+  context_.device().removePump(pump_);
   if (link_ != nullptr && !departed_ && !byeSent_) {
     sendAbort(cause);
   }
@@ -378,7 +378,7 @@ void Pair::sendAbort(const internal::Cause& cause) {
 
 void Pair::abandon() {
   failed_ = true;
-  context_.device().removePump(*this);
+  context_.device().removePump(pump_);
   if (link_ != nullptr) {
     link_->abandon();
     link_.reset();

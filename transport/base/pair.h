@@ -304,7 +304,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   bool departed_ = false;  // the peer said bye, or this side closed the pair
   bool closedHere_ = false;
   bool failed_ = false;
-  bool pumping_ = false;  // in the device's list
+  PumpEntry pump_{*this};
 
   SlotTable slots_;
   Fifo<Operation> backlog_;

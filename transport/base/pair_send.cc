@@ -203,10 +203,7 @@ bool Pair::pump() {
   size_t given = 0;
   while (!failed_ && !active_.empty() && partsInLink_ < kPartsInLink) {
     if (given >= kPumpBytes) {
-      if (!pumping_) {
-        pumping_ = true;
-        context_.device().addPump(*this);
-      }
+      context_.device().addPump(pump_);
       return moved;
     }
     Operation* op = active_.popFront();
@@ -215,10 +212,7 @@ bool Pair::pump() {
     }
     moved = true;
   }
-  if (pumping_) {
-    pumping_ = false;
-    context_.device().removePump(*this);
-  }
+  context_.device().removePump(pump_);
   return moved;
 }
 

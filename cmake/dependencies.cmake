@@ -20,6 +20,15 @@ if(USE_CUDA)
   find_package(CUDAToolkit REQUIRED)
 endif()
 
+# PkgConfig::hwloc: where memory, cores and devices are. Without it nothing is
+# placed.
+if(USE_HWLOC)
+  pkg_check_modules(hwloc IMPORTED_TARGET GLOBAL hwloc)
+  if(NOT hwloc_FOUND)
+    set(USE_HWLOC OFF)
+  endif()
+endif()
+
 # The header of libibverbs; the library itself is loaded when it is first used.
 if(USE_IBVERBS)
   find_path(IBVERBS_INCLUDE_DIR infiniband/verbs.h)

@@ -23,6 +23,9 @@ install(FILES
 file(RELATIVE_PATH gloo_pc_prefix
   ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 set(gloo_pc_requires_private libhwy)
+if(USE_HWLOC)
+  string(APPEND gloo_pc_requires_private " hwloc")
+endif()
 if(USE_REDIS)
   string(APPEND gloo_pc_requires_private " hiredis")
 endif()

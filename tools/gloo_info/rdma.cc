@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "tools/gloo_info/reports.h"
+#include "transport/base/topology.h"
 #include "transport/ibverbs/ports.h"
 
 namespace gloo_info {
@@ -35,7 +36,11 @@ void printDevice(std::ostream& out, const ibverbs::RdmaDevice& device) {
   out << ": " << (device.iwarp ? "iWARP, " : "") << "firmware \"" << attr.fw_ver
       << "\", queue pairs " << attr.max_qp << " of " << attr.max_qp_wr
       << " requests, completion queues of " << attr.max_cqe << ", regions "
-      << attr.max_mr << "\n";
+      << attr.max_mr;
+  if (device.node >= 0) {
+    out << ", near NUMA node " << device.node;
+  }
+  out << "\n";
   for (const ibverbs::Port& port : device.ports) {
     printPort(out, port);
   }
@@ -51,7 +56,8 @@ bool printRdma(std::ostream& out, const RdmaOptions& wanted) {
       printDevice(out, device);
     }
     const ibverbs::ChosenPort chosen = ibverbs::choosePort(
-        devices, {wanted.device, wanted.port, wanted.gidIndex});
+        devices, {wanted.device, wanted.port, wanted.gidIndex,
+                  gloo::transport::base::Topology::instance().home()});
     out << "  an ibverbs device uses: " << chosen.reason << "\n";
     return true;
   } catch (const std::exception& error) {

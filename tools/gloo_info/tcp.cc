@@ -3,6 +3,7 @@
 #include "gloo/common/linux.h"
 #include "gloo/transport/tcp/device.h"
 #include "tools/gloo_info/reports.h"
+#include "transport/base/topology.h"
 #include "transport/tcp/interfaces.h"
 
 namespace gloo_info {
@@ -27,6 +28,12 @@ bool printTcp(std::ostream& out) {
     if (const int speed = gloo::getInterfaceSpeedByName(interface.name);
         speed > 0) {
       out << ", " << speed << " Mb/s";
+    }
+    if (const int node =
+            gloo::transport::base::Topology::instance().nodeOfDevice(
+                gloo::interfaceToBusID(interface.name));
+        node >= 0) {
+      out << ", near NUMA node " << node;
     }
     out << "\n";
   }

@@ -9,6 +9,7 @@
 
 #include "gloo/common/error.h"
 #include "transport/base/socket.h"
+#include "transport/base/topology.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::ibverbs {
@@ -56,9 +57,10 @@ T* require(T* object, const char* what, const std::string& device) {
 
 Adapter::Adapter(const attr& wanted)
     : settings_(wanted),
-      chosen_((
-          checkSettings(),
-          choosePort(listDevices(), {wanted.name, wanted.port, wanted.index}))),
+      chosen_(
+          (checkSettings(),
+           choosePort(listDevices(), {wanted.name, wanted.port, wanted.index,
+                                      base::Topology::instance().home()}))),
       context_(open()),
       pd_(require(api().allocPd(context_.get()), "a protection domain",
                   chosen_.device)),

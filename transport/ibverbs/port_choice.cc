@@ -145,17 +145,27 @@ const RdmaDevice& namedDevice(const std::vector<RdmaDevice>& devices,
                                          "\". There are: ", names(devices));
 }
 
+bool isNear(const RdmaDevice& device, const WantedPort& wanted) {
+  return wanted.home >= 0 && device.node == wanted.home;
+}
+
 const RdmaDevice& firstUsable(const std::vector<RdmaDevice>& devices,
-                              int port) {
+                              const WantedPort& wanted) {
+  const RdmaDevice* first = nullptr;
   for (const RdmaDevice& device : devices) {
-    if (unusable(device, port).empty()) {
-      return device;
+    const bool better =
+        first == nullptr || (isNear(device, wanted) && !isNear(*first, wanted));
+    if (better && unusable(device, wanted.port).empty()) {
+      first = &device;
     }
   }
-  GLOO_THROW_IO_EXCEPTION("No RDMA device can be used: ",
-                          join(devices, [port](const RdmaDevice& device) {
-                            return unusable(device, port);
-                          }));
+  if (first == nullptr) {
+    GLOO_THROW_IO_EXCEPTION("No RDMA device can be used: ",
+                            join(devices, [&](const RdmaDevice& device) {
+                              return unusable(device, wanted.port);
+                            }));
+  }
+  return *first;
 }
 
 }  // namespace
@@ -172,15 +182,18 @@ ChosenPort choosePort(const std::vector<RdmaDevice>& devices,
   }
   const bool named = !wanted.device.empty();
   const RdmaDevice& device =
-      named ? namedDevice(devices, wanted) : firstUsable(devices, wanted.port);
+      named ? namedDevice(devices, wanted) : firstUsable(devices, wanted);
   ChosenPort chosen;
   chosen.device = device.name;
   chosen.port = wanted.port;
   chosen.reason = MakeString(
       device.name, " port ", wanted.port, ": ",
-      named
-          ? "as asked for"
-          : MakeString("the first whose port is active, of ", names(devices)));
+      named ? "as asked for"
+            : MakeString("the first ",
+                         isNear(device, wanted)
+                             ? MakeString("near NUMA node ", wanted.home, " ")
+                             : "",
+                         "whose port is active, of ", names(devices)));
   chooseAddress(chosen, *findPort(device, wanted.port), wanted.gidIndex);
   return chosen;
 }

@@ -10,6 +10,8 @@
 #include <memory>
 
 #include "gloo/common/error.h"
+#include "gloo/common/linux.h"
+#include "transport/base/topology.h"
 #include "transport/ibverbs/api.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -137,6 +139,8 @@ std::vector<RdmaDevice> listDevices() {
     ibv_device* const handle = list.get()[i];
     RdmaDevice device;
     device.name = api().getDeviceName(handle);
+    device.node =
+        base::Topology::instance().nodeOfDevice(infinibandToBusID(device.name));
     device.iwarp = handle->transport_type == IBV_TRANSPORT_IWARP;
     device.error = readDevice(handle, device);
     devices.push_back(std::move(device));

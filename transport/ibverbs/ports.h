@@ -38,6 +38,7 @@ struct Port {
 
 struct RdmaDevice {
   std::string name;
+  int node = -1;       // the NUMA node that it is near to; -1: unknown
   bool iwarp = false;  // has queue pairs, but not those of this transport
   ibv_device_attr attr{};
   std::vector<Port> ports;
@@ -49,9 +50,10 @@ struct RdmaDevice {
 std::vector<RdmaDevice> listDevices();
 
 struct WantedPort {
-  std::string device;  // empty: the first whose port is usable
+  std::string device;  // empty: the first whose port is usable, near ones first
   int port = 1;
   int gidIndex = -1;  // -1: choose
+  int home = -1;      // the NUMA node of who will use it; -1: unknown
 };
 
 struct ChosenPort {

@@ -3,7 +3,6 @@
 #include <netinet/in.h>
 #include <sys/prctl.h>
 
-#include "gloo/common/env.h"
 #include "transport/base/device.h"
 #include "transport/shm/factory.h"
 
@@ -12,8 +11,7 @@ namespace transport::shm {
 
 std::shared_ptr<transport::Device> CreateDevice(const struct attr& attr) {
   FactoryOptions options;
-  options.singleCopy =
-      attr.singleCopy && Environment::fromEnvironment().shmSingleCopy;
+  options.singleCopy = attr.singleCopy;
   if (attr.allowAnyTracer) {
     // Fails where there is no Yama, which then forbids nothing.
     ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);

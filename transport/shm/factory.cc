@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "gloo/common/env.h"
 #include "gloo/common/error.h"
 #include "gloo/common/logging.h"
 #include "transport/base/device.h"
+#include "transport/base/topology.h"
 #include "transport/shm/link.h"
 #include "transport/shm/local.h"
 
@@ -103,8 +105,8 @@ class Answerer final : public base::PendingLink {
     // First, since it fails for peers on other hosts.
     Handover handover = dial(theirs_.endpoint);
     connection_.end = End::kMaker;
-    connection_.segment =
-        Segment::create(ringSizeFor(peers), greeting_.segment);
+    connection_.segment = Segment::create(ringSizeFor(peers), greeting_.segment,
+                                          {greeting_.home, theirs_.home});
     LocalSegments::instance().add(greeting_.segment, connection_.segment);
     handOver(handover, theirs_.token, connection_.segment->descriptor());
     connection_.segment->close();
@@ -134,7 +136,8 @@ class Answerer final : public base::PendingLink {
 ShmFactory::ShmFactory(base::ProgressDomain& domain,
                        const FactoryOptions& options)
     : domain_(domain),
-      options_(options),
+      singleCopy_(options.singleCopy &&
+                  Environment::fromEnvironment().shmSingleCopy),
       hostId_(base::hostIdentity()),
       probe_(std::make_unique<const Secret>(makeSecret())),
       sharer_(endpoint_) {
@@ -164,6 +167,7 @@ Greeting ShmFactory::greeting(int peers) const {
   greeting.probeAddress = reinterpret_cast<uint64_t>(probe_->data());
   greeting.probe = *probe_;
   greeting.hostId = hostId_;
+  greeting.home = base::Topology::instance().home();
   greeting.eagerBytes = caps.eagerBytes;
   greeting.creditBytes = caps.creditBytes;
   greeting.maxFrameBytes = caps.maxFrameBytes;
@@ -171,7 +175,7 @@ Greeting ShmFactory::greeting(int peers) const {
 }
 
 ProcessMemory ShmFactory::probe(pid_t pid, const Greeting& theirs) const {
-  if (!options_.singleCopy) {
+  if (!singleCopy_) {
     return {};
   }
   ProcessMemory memory(pid, theirs.probeAddress, theirs.probe);

@@ -17,6 +17,7 @@ namespace transport::shm {
 
 struct FactoryOptions {
   // Read large messages straight from the peer's memory where that is allowed.
+  // False, or GLOO_SHM_SINGLE_COPY=0: never.
   bool singleCopy = true;
 };
 
@@ -47,7 +48,7 @@ class ShmFactory final : public base::LinkFactory {
 
  private:
   base::ProgressDomain& domain_;
-  const FactoryOptions options_;
+  const bool singleCopy_;
   const uint64_t hostId_;
   base::Origin origin_;
   Endpoint endpoint_;

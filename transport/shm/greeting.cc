@@ -9,7 +9,7 @@ namespace transport::shm {
 namespace {
 
 constexpr uint64_t kVersion = 1;
-constexpr size_t kBytes = 6 * 8 + 4 * sizeof(Secret);
+constexpr size_t kBytes = 7 * 8 + 4 * sizeof(Secret);
 
 void put(std::vector<char>& out, uint64_t value) {
   for (int i = 0; i < 8; i++) {
@@ -47,6 +47,7 @@ std::vector<char> encode(const Greeting& g) {
   put(out, g.eagerBytes);
   put(out, g.creditBytes);
   put(out, g.maxFrameBytes);
+  put(out, static_cast<uint32_t>(g.home));
   return out;
 }
 
@@ -70,6 +71,9 @@ Greeting decodeGreeting(const std::vector<char>& bytes) {
   get(at, g.eagerBytes);
   get(at, g.creditBytes);
   get(at, g.maxFrameBytes);
+  uint64_t home = 0;
+  get(at, home);
+  g.home = static_cast<int32_t>(home);
   return g;
 }
 

@@ -22,6 +22,8 @@ struct Greeting {
   Secret probe{};
   // base::hostIdentity() of the sender's device.
   uint64_t hostId = 0;
+  // The NUMA node that the sender's threads run on; -1: unknown.
+  int32_t home = -1;
   // Limits, as in LinkCaps.
   uint64_t eagerBytes = 0;
   uint64_t creditBytes = 0;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "gloo/common/error.h"
+#include "transport/base/topology.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
@@ -27,6 +28,15 @@ struct Header {
   uint32_t cells;
   uint32_t bytes;
 };
+
+// What a ring holds lies where it is received, and the first one is the maker's
+// output.
+void placePages(char* memory, size_t bytes, const Homes& homes) {
+  const size_t half = bytes / 2 / kPage * kPage;
+  const base::Topology& topology = base::Topology::instance();
+  topology.place(memory, half, homes.taker);
+  topology.place(memory + half, bytes - half, homes.maker);
+}
 
 }  // namespace
 
@@ -57,9 +67,11 @@ size_t segmentBytes(RingSize size) {
 Segment::Segment(std::unique_ptr<SealedMemory> memory, RingSize size)
     : memory_(std::move(memory)), size_(size) {}
 
-std::shared_ptr<Segment> Segment::create(RingSize size, const Secret& secret) {
+std::shared_ptr<Segment> Segment::create(RingSize size, const Secret& secret,
+                                         const Homes& homes) {
   std::shared_ptr<Segment> segment(
       new Segment(std::make_unique<SealedMemory>(segmentBytes(size)), size));
+  placePages(segment->memory_->data(), segmentBytes(size), homes);
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
   header.secret = secret;

@@ -36,10 +36,19 @@ size_t segmentBytes(RingSize size);
 // Who made the segment, and who was given it.
 enum class End { kMaker, kTaker };
 
+// The NUMA nodes that both run on; -1: unknown. What an end receives lies on
+// its own node, if there is room: it waits for those bytes, the sender does
+// not.
+struct Homes {
+  int maker = -1;
+  int taker = -1;
+};
+
 class Segment {
  public:
   // Throws IoException at limits of the system, with the remedy.
-  static std::shared_ptr<Segment> create(RingSize size, const Secret& secret);
+  static std::shared_ptr<Segment> create(RingSize size, const Secret& secret,
+                                         const Homes& homes = {});
 
   // What a peer has handed over. Throws IoException unless it is a segment of
   // this size with this secret in it, whose pages are there to stay.

@@ -79,6 +79,26 @@ TEST(PortChoice, TheFirstDeviceWithAnActivePort) {
   EXPECT_THAT(chosen.reason, HasSubstr("the first whose port is active"));
 }
 
+TEST(PortChoice, ADeviceNearTheThreadComesFirstIfItsPortIsActive) {
+  std::vector<RdmaDevice> devices = {roce("a"), roce("b", IBV_PORT_DOWN),
+                                     roce("c"), roce("d")};
+  for (const int i : {1, 2, 3}) {
+    devices[static_cast<size_t>(i)].node = 1;
+  }
+  devices[0].node = 0;
+  WantedPort wanted;
+  wanted.home = 1;
+  const auto chosen = choosePort(devices, wanted);
+  EXPECT_EQ(chosen.device, "c");
+  EXPECT_THAT(chosen.reason,
+              HasSubstr("the first near NUMA node 1 whose port is active"));
+  wanted.home = 7;  // near to none
+  EXPECT_EQ(choosePort(devices, wanted).device, "a");
+  wanted.device = "a";  // a name decides
+  wanted.home = 1;
+  EXPECT_EQ(choosePort(devices, wanted).device, "a");
+}
+
 TEST(PortChoice, OnEthernetARoutableRoce2AddressOfIpv4) {
   const auto chosen = choosePort({roce("a")}, {});
   EXPECT_EQ(chosen.gidIndex, 3);

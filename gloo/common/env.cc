@@ -5,8 +5,10 @@
 #include <charconv>
 #include <cstdlib>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <set>
+#include <sstream>
 
 GLOO_NAMESPACE_BEGIN
 namespace {
@@ -57,6 +59,26 @@ void read(const char* variable, bool& result) {
     result = false;
   } else {
     warnOnce(variable, value, "1, true, yes, on, 0, false, no or off");
+  }
+}
+
+// A list of names, each of which switches its flag on; the others are off.
+void read(const char* variable, std::map<std::string, bool*> flags) {
+  const char* value = lookUp(variable);
+  if (value == nullptr) {
+    return;
+  }
+  std::set<std::string> given;
+  std::istringstream words(lowerCase(value));
+  for (std::string word; std::getline(words, word, ',');) {
+    if (flags.find(word) == flags.end()) {
+      warnOnce(variable, value, "a list of shm, ibverbs and tcp");
+      return;
+    }
+    given.insert(word);
+  }
+  for (const auto& [word, flag] : flags) {
+    *flag = given.count(word) != 0;
   }
 }
 
@@ -112,6 +134,10 @@ Environment Environment::fromEnvironment() {
   read("GLOO_ALGORITHM", result.algorithm);
   read("GLOO_TUNING_FILE", result.tuningFile);
   read("GLOO_TCP_SHM", result.tcpShm);
+  bool tcp = true;
+  read("GLOO_AUTO_LINKS", {{"shm", &result.autoShm},
+                           {"ibverbs", &result.autoIbverbs},
+                           {"tcp", &tcp}});
   read("GLOO_SHM_SINGLE_COPY", result.shmSingleCopy);
   read("GLOO_HOST_ID", result.hostId);
   read("GLOO_STORE", result.store);

@@ -47,9 +47,14 @@ struct GLOO_API Environment {
   // GLOO_TUNING_FILE: path of a tuning table. Default empty: the shipped one.
   std::string tuningFile;
 
-  // GLOO_TCP_SHM: boolean. Default 1. Reserved: no device looks at it yet, the
-  // tcp device uses sockets only.
+  // GLOO_TCP_SHM: boolean. Default 1: a tcp device uses shared memory with
+  // ranks that prove to be on the same host.
   bool tcpShm = true;
+
+  // GLOO_AUTO_LINKS: what the automatic device may use, a list of shm, ibverbs
+  // and tcp. Default: all. TCP is always among them.
+  bool autoShm = true;
+  bool autoIbverbs = true;
 
   // GLOO_SHM_SINGLE_COPY: boolean. Default 1: ranks of one host read large
   // messages straight from each other's memory where the kernel permits it.

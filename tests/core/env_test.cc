@@ -23,8 +23,9 @@ class Env : public testing::Test {
          {"GLOO_LOG_LEVEL", "GLOO_DISABLE_CONNECTION_RETRIES",
           "GLOO_ENABLE_STORE_V2_API", "GLOO_ENABLE_RANK_AS_SEQUENCE_NUMBER",
           "GLOO_ALGORITHM", "GLOO_SEGMENT_BYTES", "GLOO_TUNING_FILE",
-          "GLOO_TCP_SHM", "GLOO_SHM_SINGLE_COPY", "GLOO_SPIN_US", "GLOO_RANK",
-          "GLOO_SIZE", "GLOO_STORE", "GLOO_HOST_ID"}) {
+          "GLOO_TCP_SHM", "GLOO_AUTO_LINKS", "GLOO_HOST_ID",
+          "GLOO_SHM_SINGLE_COPY", "GLOO_SPIN_US", "GLOO_RANK", "GLOO_SIZE",
+          "GLOO_STORE"}) {
       const char* value = std::getenv(variable);
       before_[variable] =
           value == nullptr ? std::optional<std::string>() : std::string(value);
@@ -59,6 +60,8 @@ TEST_F(Env, DefaultsWhenNothingIsSet) {
   EXPECT_FALSE(env.disableConnectionRetries);
   EXPECT_TRUE(env.enableStoreV2Api);
   EXPECT_TRUE(env.tcpShm);
+  EXPECT_TRUE(env.autoShm);
+  EXPECT_TRUE(env.autoIbverbs);
   EXPECT_TRUE(env.shmSingleCopy);
   EXPECT_EQ(env.segmentBytes, 0u);
   EXPECT_TRUE(env.algorithm.empty());
@@ -77,6 +80,7 @@ TEST_F(Env, EveryVariableIsRead) {
   setenv("GLOO_SEGMENT_BYTES", "65536", 1);
   setenv("GLOO_TUNING_FILE", "/tuning.json", 1);
   setenv("GLOO_TCP_SHM", "off", 1);
+  setenv("GLOO_AUTO_LINKS", "IBVERBS,tcp", 1);
   setenv("GLOO_SHM_SINGLE_COPY", "0", 1);
   setenv("GLOO_SPIN_US", "50", 1);
   setenv("GLOO_HOST_ID", "left", 1);
@@ -92,6 +96,8 @@ TEST_F(Env, EveryVariableIsRead) {
   EXPECT_EQ(env.segmentBytes, 65536u);
   EXPECT_EQ(env.tuningFile, "/tuning.json");
   EXPECT_FALSE(env.tcpShm);
+  EXPECT_FALSE(env.autoShm);
+  EXPECT_TRUE(env.autoIbverbs);
   EXPECT_FALSE(env.shmSingleCopy);
   EXPECT_EQ(env.spin, std::chrono::microseconds(50));
   EXPECT_EQ(env.hostId, "left");
@@ -117,6 +123,10 @@ TEST_F(Env, ABadValueIsNamedWithWhatIsAllowedAndIgnored) {
   const std::string boolean = warningsOf("GLOO_TCP_SHM", "perhaps");
   EXPECT_NE(boolean.find("GLOO_TCP_SHM=perhaps"), std::string::npos);
   EXPECT_TRUE(Environment::fromEnvironment().tcpShm);
+
+  const std::string links = warningsOf("GLOO_AUTO_LINKS", "shm,verbs");
+  EXPECT_NE(links.find("a list of shm, ibverbs and tcp"), std::string::npos);
+  EXPECT_TRUE(Environment::fromEnvironment().autoIbverbs);
 
   const std::string level = warningsOf("GLOO_LOG_LEVEL", "LOUD");
   EXPECT_NE(level.find("ERROR, WARN, INFO or DEBUG"), std::string::npos);

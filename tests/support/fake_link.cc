@@ -114,6 +114,7 @@ class FakeFactory final : public LinkFactory, public Poller {
       : options(options), random(options.seed), domain_(domain) {
     caps_.remoteWrite = options.shape == FakeShape::kPush;
     caps_.remoteRead = options.shape == FakeShape::kPull;
+    caps_.needsRegions = options.shape != FakeShape::kStream;
     caps_.eagerBytes = options.eagerBytes;
     caps_.creditBytes = options.creditBytes;
     caps_.creditQuantum = options.creditQuantum;

@@ -19,10 +19,15 @@ class GlooInfo(unittest.TestCase):
         result = run()
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stdout, r"(?m)^gloo \d+\.\d+\.\d+ \(")
-        self.assertRegex(result.stdout, r"(?m)^transports: tcp")
+        self.assertRegex(result.stdout, r"(?m)^transports: auto, tcp, shm")
+        self.assertRegex(result.stdout,
+                         r"(?m)^host: (\d+ cores, \d+ NUMA|unknown)")
         self.assertRegex(result.stdout, r"(?m)^  lo: 127\.0\.0\.1.*loopback")
         self.assertRegex(result.stdout, r"(?m)^  a TCP device uses: \w+")
         self.assertRegex(result.stdout, r"(?m)^RDMA devices:")
+        self.assertRegex(
+            result.stdout,
+            r"(?m)^the automatic device: auto, shm or .*tcp, \w+, listening on")
 
     def test_an_rdma_device_that_is_not_there_is_status_1(self):
         result = run("--ib-device", "no_such_device")

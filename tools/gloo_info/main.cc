@@ -16,6 +16,7 @@ using gloo_info::RdmaOptions;
 // True: all that was asked for can be had.
 bool printAll(const RdmaOptions& rdma, bool rdmaIsWanted) {
   gloo_info::printBuild(std::cout);
+  gloo_info::printHost(std::cout);
   gloo_info::printTcp(std::cout);
 #if GLOO_USE_IBVERBS
   const bool usable = gloo_info::printRdma(std::cout, rdma);
@@ -24,6 +25,7 @@ bool printAll(const RdmaOptions& rdma, bool rdmaIsWanted) {
   const bool usable = false;
   std::cout << "RDMA devices: this build is without them (-DUSE_IBVERBS=ON)\n";
 #endif
+  gloo_info::printAutomatic(std::cout);
   return usable || !rdmaIsWanted;
 }
 

@@ -10,8 +10,14 @@ namespace gloo_info {
 // What this build of the library contains.
 bool printBuild(std::ostream& out);
 
+// Its cores and NUMA nodes.
+bool printHost(std::ostream& out);
+
 // The network interfaces, and which one a TCP device would use.
 bool printTcp(std::ostream& out);
+
+// What the automatic device may use for its peers: makes one.
+bool printAutomatic(std::ostream& out);
 
 // As the attributes of gloo/transport/ibverbs/device.h.
 struct RdmaOptions {

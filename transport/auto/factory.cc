@@ -5,6 +5,7 @@
 
 #include "gloo/common/error.h"
 #include "gloo/common/logging.h"
+#include "transport/auto/offer.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::automatic {
@@ -13,92 +14,158 @@ namespace {
 using base::Hello;
 using base::PendingLink;
 
-// One end of a pair. `shm` may be null.
+struct Candidate {
+  std::string kind;
+  std::unique_ptr<PendingLink> pending;
+  std::string remedy;  // when it fails after all
+};
+
+// The hello as the link of one kind expects it.
+Hello forKind(const Hello& hello, const Offer& offer) {
+  Hello part = hello;
+  part.blob = offer.blob;
+  return part;
+}
+
+// One end of a pair: the caller's with all that it offers, the called one's
+// with what it has chosen.
 class AutoPending final : public PendingLink {
  public:
-  AutoPending(std::unique_ptr<PendingLink> tcp,
-              std::unique_ptr<PendingLink> shm)
-      : tcp_(std::move(tcp)),
-        shm_(std::move(shm)),
-        tcpBytes_(tcp_->blob().size()) {}
+  explicit AutoPending(std::vector<Candidate> candidates)
+      : candidates_(std::move(candidates)) {}
 
   std::vector<char> blob() const override {
-    std::vector<char> bytes = tcp_->blob();
-    if (shm_ != nullptr) {
-      const std::vector<char> more = shm_->blob();
-      bytes.insert(bytes.end(), more.begin(), more.end());
+    std::vector<Offer> offers;
+    for (const Candidate& candidate : candidates_) {
+      if (const std::string why = candidate.pending->trouble(); why.empty()) {
+        offers.push_back({candidate.kind, candidate.pending->blob()});
+      } else {
+        GLOO_INFO("no ", candidate.kind, " with this peer: ", why);
+      }
     }
-    return bytes;
+    return encode(offers);
   }
 
   std::unique_ptr<base::Link> complete(base::UniqueFd socket,
                                        const Hello& theirs,
                                        base::LinkHandler& handler) override {
-    const Hello second = secondPart(theirs, tcpBytes_);
-    auto& chosen = shm_ != nullptr && !second.blob.empty() ? shm_ : tcp_;
-    auto link = chosen->complete(std::move(socket),
-                                 chosen == shm_ ? second : theirs, handler);
-    GLOO_INFO("rank ", theirs.dstRank, ": rank ", theirs.srcRank, " over ",
-              link->str());
-    return link;
-  }
-
-  // The same hello as the shared-memory link would get it.
-  static Hello secondPart(const Hello& hello, size_t tcpBytes) {
-    Hello part = hello;
-    const size_t first = std::min(tcpBytes, part.blob.size());
-    part.blob.erase(part.blob.begin(),
-                    part.blob.begin() + static_cast<ptrdiff_t>(first));
-    return part;
+    const std::vector<Offer> offers = decodeOffers(theirs.blob);
+    for (Candidate& candidate : candidates_) {
+      if (const Offer* offer = find(offers, candidate.kind)) {
+        return complete(candidate, std::move(socket), forKind(theirs, *offer),
+                        handler);
+      }
+    }
+    GLOO_THROW_IO_EXCEPTION(
+        "the peer has chosen none of the links that were offered: it runs"
+        " another program or is broken");
   }
 
  private:
-  const std::unique_ptr<PendingLink> tcp_;
-  const std::unique_ptr<PendingLink> shm_;
-  const size_t tcpBytes_;
+  // The other end goes by the same choice: there is no way back.
+  std::unique_ptr<base::Link> complete(Candidate& candidate,
+                                       base::UniqueFd socket,
+                                       const Hello& theirs,
+                                       base::LinkHandler& handler) {
+    try {
+      auto link =
+          candidate.pending->complete(std::move(socket), theirs, handler);
+      GLOO_INFO("rank ", theirs.dstRank, ": rank ", theirs.srcRank, " over ",
+                link->str());
+      return link;
+    } catch (const IoException& e) {
+      GLOO_THROW_IO_EXCEPTION("over ", candidate.kind, ": ", e.what(),
+                              candidate.remedy);
+    }
+  }
+
+  std::vector<Candidate> candidates_;
 };
 
 }  // namespace
 
-AutoFactory::AutoFactory(base::ProgressDomain& domain, bool shm)
-    : tcp_(domain),
-      shm_(
-          shm ? std::make_unique<shm::ShmFactory>(domain, shm::FactoryOptions{})
-              : nullptr) {}
+AutoFactory::AutoFactory(std::string kind, Factories factories,
+                         std::string remedy)
+    : kind_(std::move(kind)),
+      factories_(std::move(factories)),
+      remedy_(std::move(remedy)) {}
 
 base::LinkCaps AutoFactory::caps() const {
-  base::LinkCaps caps = tcp_.caps();
-  if (shm_ != nullptr) {
-    caps.eagerBytes = std::min(caps.eagerBytes, shm_->caps().eagerBytes);
+  base::LinkCaps caps = factories_.back()->caps();
+  for (const auto& factory : factories_) {
+    const base::LinkCaps own = factory->caps();
+    caps.eagerBytes = std::min(caps.eagerBytes, own.eagerBytes);
+    caps.reportsDeath = caps.reportsDeath && own.reportsDeath;
+    caps.needsRegions = caps.needsRegions || own.needsRegions;
   }
   return caps;
 }
 
+std::string AutoFactory::remedyFor(const base::LinkFactory& factory) const {
+  return &factory == factories_.back().get() ? "" : remedy_;
+}
+
 std::unique_ptr<PendingLink> AutoFactory::prepare(int peers) {
-  return std::make_unique<AutoPending>(
-      tcp_.prepare(peers), shm_ != nullptr ? shm_->prepare(peers) : nullptr);
+  std::vector<Candidate> candidates;
+  for (const auto& factory : factories_) {
+    candidates.push_back(
+        {factory->kind(), factory->prepare(peers), remedyFor(*factory)});
+  }
+  return std::make_unique<AutoPending>(std::move(candidates));
 }
 
 std::unique_ptr<PendingLink> AutoFactory::answer(int peers,
                                                  const Hello& theirs) {
-  auto tcp = tcp_.prepare(peers);
-  std::unique_ptr<PendingLink> shm;
-  const Hello second = AutoPending::secondPart(theirs, tcp->blob().size());
-  if (shm_ != nullptr && !second.blob.empty()) {
-    try {
-      shm = shm_->answer(peers, second);
-    } catch (const IoException& e) {
-      GLOO_INFO("rank ", theirs.dstRank, ": rank ", theirs.srcRank,
-                " over tcp: ", e.what());
+  const std::vector<Offer> offers = decodeOffers(theirs.blob);
+  std::string reasons;
+  for (const auto& factory : factories_) {
+    const Offer* offer = find(offers, factory->kind());
+    std::string why = "the caller has none";
+    if (offer != nullptr) {
+      try {
+        auto pending = factory->answer(peers, forKind(theirs, *offer));
+        why = pending->trouble();
+        if (why.empty()) {
+          std::vector<Candidate> chosen;
+          chosen.push_back(
+              {factory->kind(), std::move(pending), remedyFor(*factory)});
+          return std::make_unique<AutoPending>(std::move(chosen));
+        }
+      } catch (const IoException& e) {
+        why = e.what();
+      }
+    }
+    GLOO_INFO("rank ", theirs.dstRank, ": rank ", theirs.srcRank, " not over ",
+              factory->kind(), ": ", why);
+    reasons += (reasons.empty() ? "" : "; ") + factory->kind() + ": " + why;
+  }
+  GLOO_THROW_IO_EXCEPTION(reasons);
+}
+
+std::unique_ptr<base::Region> AutoFactory::registerMemory(void* ptr,
+                                                          size_t bytes,
+                                                          base::MemoryKind kind,
+                                                          base::Rights rights) {
+  for (const auto& factory : factories_) {
+    if (factory->caps().needsRegions) {
+      return factory->registerMemory(ptr, bytes, kind, rights);
     }
   }
-  return std::make_unique<AutoPending>(std::move(tcp), std::move(shm));
+  return nullptr;
+}
+
+base::MemorySharer* AutoFactory::sharer() {
+  for (const auto& factory : factories_) {
+    if (base::MemorySharer* sharer = factory->sharer()) {
+      return sharer;
+    }
+  }
+  return nullptr;
 }
 
 void AutoFactory::addStatistics(internal::Statistics& total) const {
-  tcp_.addStatistics(total);
-  if (shm_ != nullptr) {
-    shm_->addStatistics(total);
+  for (const auto& factory : factories_) {
+    factory->addStatistics(total);
   }
 }
 

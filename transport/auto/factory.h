@@ -1,19 +1,16 @@
-// Makes a link of the best kind that both ends can have: shared memory, else
-// TCP.
+// Makes a link of the best kind that both ends can have.
 //
-// The hellos carry what TCP needs, followed by what shared memory needs, so
-// that an end that knows only TCP finds what it expects. The called end
-// decides: it tries to hand over a segment, which works on one host only; if it
-// could, its answer has a second part.
+// The caller's hello offers all kinds that it has (offer.h). The called end
+// decides: it takes the first kind, in its own order, of which it can make a
+// link with what the caller has sent, and answers with that kind alone.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gloo/config.h"
 #include "transport/base/link.h"
-#include "transport/shm/factory.h"
-#include "transport/tcp/factory.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::automatic {
@@ -21,24 +18,32 @@ namespace transport::automatic {
 // Under the domain's lock, its making and its end too.
 class AutoFactory final : public base::LinkFactory {
  public:
-  // Without `shm`: TCP only. Throws IoException.
-  AutoFactory(base::ProgressDomain& domain, bool shm);
+  using Factories = std::vector<std::unique_ptr<base::LinkFactory>>;
 
-  std::string kind() const override { return "auto"; }
-  // What a link of any kind offers at least.
+  // `kind` is this factory's, for peers and people. `factories`: the best
+  // first; the last one makes links with anybody. `remedy` ends the text
+  // of an error of the better ones: how to do without them.
+  AutoFactory(std::string kind, Factories factories, std::string remedy);
+
+  std::string kind() const override { return kind_; }
+  // What a link of any kind offers at least, and needs at most.
   base::LinkCaps caps() const override;
   std::unique_ptr<base::PendingLink> prepare(int peers) override;
   std::unique_ptr<base::PendingLink> answer(int peers,
                                             const base::Hello& theirs) override;
+  std::unique_ptr<base::Region> registerMemory(void* ptr, size_t bytes,
+                                               base::MemoryKind kind,
+                                               base::Rights rights) override;
   bool mayShare() const override { return true; }
-  base::MemorySharer* sharer() override {
-    return shm_ != nullptr ? shm_->sharer() : nullptr;
-  }
+  base::MemorySharer* sharer() override;
   void addStatistics(internal::Statistics& total) const override;
 
  private:
-  tcp::TcpFactory tcp_;
-  std::unique_ptr<shm::ShmFactory> shm_;  // null: not wanted
+  std::string remedyFor(const base::LinkFactory& factory) const;
+
+  const std::string kind_;
+  const Factories factories_;
+  const std::string remedy_;
 };
 
 }  // namespace transport::automatic

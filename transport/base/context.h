@@ -255,6 +255,9 @@ class Context final : public transport::Context,
   static std::string sourcesOf(const Operation& op);
   std::string linkNameLocked(int peer) const;
 
+  // context_memory.cc
+  bool needsRegions() const;
+
   // context_mesh.cc
   void addPeerLocked(const internal::PeerAddress& peer);
   bool allConnectedLocked() const;

@@ -37,8 +37,22 @@ uint32_t Context::exportRegion(void* ptr, size_t size) {
   region.ptr = static_cast<char*>(ptr);
   region.size = size;
   region.device = deviceOf(kind);
-  region.region = registerMemory(ptr, size, kind, Rights::kRemoteBoth);
+  if (needsRegions() || region.device >= 0) {
+    region.region = registerMemory(ptr, size, kind, Rights::kRemoteBoth);
+  }
   return id;
+}
+
+// Whether any peer may need registered memory.
+bool Context::needsRegions() const {
+  const bool unknown = device_->factory().caps().needsRegions;
+  for (int peer = 0; peer < size(); peer++) {
+    const Pair* pair = peer == rank() ? nullptr : pairAt(peer);
+    if (pair != nullptr ? pair->needsRegions() : peer != rank() && unknown) {
+      return true;
+    }
+  }
+  return false;
 }
 
 // From now on the key is of no use; what is on its way is let go first.

@@ -41,6 +41,8 @@ struct LinkCaps {
   // The peer may read ours: announces say where the memory is. (Whether a
   // process may read another's is not the same in both directions.)
   bool readByPeer = false;
+  // Memory of operations must be registered with the device behind the link.
+  bool needsRegions = false;
   // The link itself reports within a second that the peer's process has ended.
   bool reportsDeath = false;
   // Largest payload of an eager message.
@@ -170,6 +172,8 @@ class PendingLink {
   // The hellos were exchanged over `socket`. Throws IoException.
   virtual std::unique_ptr<Link> complete(UniqueFd socket, const Hello& theirs,
                                          LinkHandler& handler) = 0;
+  // Why complete() will throw, where that is known already; empty: it is not.
+  virtual std::string trouble() const { return {}; }
 };
 
 // Memory that several processes, or ranks of one, have mapped.

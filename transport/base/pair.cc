@@ -99,6 +99,9 @@ void Pair::attach(std::unique_ptr<Link> link) {
   caps_ = link_->caps();
   credits_ = granted_ = caps_.creditBytes;  // agreed by the hellos
   for (uint32_t i = 0; i < bounds_.size(); i++) {
+    if (!caps_.needsRegions) {
+      bounds_[i].region.reset();
+    }
     if (bounds_[i].buffer != nullptr) {
       advertiseBound(i);
     }
@@ -182,7 +185,7 @@ void Pair::protocolError(const std::string& what) {
 // Memory that the link wants registered and that the caller has not is
 // registered for this one operation.
 const Region* Pair::ensureRegion(Operation& op, Rights rights) {
-  if (op.region == nullptr) {
+  if (op.region == nullptr && caps_.needsRegions) {
     op.region = context_.registerFor(op, rights);
   }
   return static_cast<const Region*>(op.region);

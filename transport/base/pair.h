@@ -115,6 +115,8 @@ class Pair final : public transport::Pair, public LinkHandler {
   // The peer has left: receives from any do not wait for it any more.
   void dropWildcards();
   std::string linkName() const;
+  // Before there is a link: perhaps.
+  bool needsRegions() const { return caps_.needsRegions; }
 
   // The hellos are exchanged: what has waited is sent now.
   void attach(std::unique_ptr<Link> link);

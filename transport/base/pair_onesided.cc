@@ -20,7 +20,10 @@ uint32_t Pair::addBound(Buffer& buffer, int slot, void* ptr, size_t size,
   bound.ptr = static_cast<char*>(ptr);
   bound.size = size;
   bound.device = deviceOf(kind);
-  bound.region = context_.registerMemory(ptr, size, kind, Rights::kRemoteWrite);
+  if (caps_.needsRegions || bound.device >= 0) {
+    bound.region =
+        context_.registerMemory(ptr, size, kind, Rights::kRemoteWrite);
+  }
   bounds_.push_back(std::move(bound));
   if (link_ != nullptr) {
     advertiseBound(index);

@@ -50,6 +50,7 @@ Shape shapeFor(const Adapter& adapter, int peers) {
   shape.slotBytes = slotBytesOf(eager);
   shape.caps.remoteWrite = true;
   shape.caps.remoteRead = true;
+  shape.caps.needsRegions = true;
   shape.caps.reportsDeath = true;
   shape.caps.creditBytes = std::clamp<size_t>(share, 1 << 10, kMaxCredit);
   shape.caps.eagerBytes = std::min(eager, shape.caps.creditBytes / 4);

@@ -14,10 +14,16 @@ namespace {
 class VerbsPending final : public base::PendingLink {
  public:
   // What the device refuses is told by complete(): a hello must be answered.
-  VerbsPending(VerbsPoller& poller, int peers) : poller_(poller) {
+  // `theirs`: the hello of the peer that has called; null: this side calls.
+  VerbsPending(VerbsPoller& poller, int peers, const base::Hello* theirs)
+      : poller_(poller) {
     try {
-      endpoint_ =
+      auto endpoint =
           std::make_unique<Endpoint>(poller, shapeFor(poller.adapter(), peers));
+      if (theirs != nullptr) {
+        connect(*endpoint, *theirs);
+      }
+      endpoint_ = std::move(endpoint);
     } catch (const IoException& e) {
       error_ = e.what();
     }
@@ -34,16 +40,26 @@ class VerbsPending final : public base::PendingLink {
     if (endpoint_ == nullptr) {
       throw IoException(error_);
     }
-    const QpAddress peer = decodeQpAddress(theirs.blob);
-    endpoint_->connect(peer);
+    if (peerReceives_ == 0) {
+      connect(*endpoint_, theirs);
+    }
     return std::make_unique<VerbsLink>(poller_, std::move(endpoint_),
-                                       std::move(socket), peer.receives,
+                                       std::move(socket), peerReceives_,
                                        handler);
   }
 
+  std::string trouble() const override { return error_; }
+
  private:
+  void connect(Endpoint& endpoint, const base::Hello& theirs) {
+    const QpAddress peer = decodeQpAddress(theirs.blob);
+    endpoint.connect(peer);
+    peerReceives_ = peer.receives;
+  }
+
   VerbsPoller& poller_;
   std::unique_ptr<Endpoint> endpoint_;
+  uint32_t peerReceives_ = 0;  // 0: not connected yet
   std::string error_;
 };
 
@@ -66,7 +82,12 @@ base::LinkCaps VerbsFactory::caps() const {
 }
 
 std::unique_ptr<base::PendingLink> VerbsFactory::prepare(int peers) {
-  return std::make_unique<VerbsPending>(*poller_, peers);
+  return std::make_unique<VerbsPending>(*poller_, peers, nullptr);
+}
+
+std::unique_ptr<base::PendingLink> VerbsFactory::answer(
+    int peers, const base::Hello& theirs) {
+  return std::make_unique<VerbsPending>(*poller_, peers, &theirs);
 }
 
 std::unique_ptr<base::Region> VerbsFactory::registerMemory(

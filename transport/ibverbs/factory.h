@@ -23,6 +23,10 @@ class VerbsFactory final : public base::LinkFactory {
   std::string kind() const override { return "ibverbs"; }
   base::LinkCaps caps() const override;
   std::unique_ptr<base::PendingLink> prepare(int peers) override;
+  // Connects the queue pair at once: whether there is a way to the peer's
+  // port is known before the call is answered.
+  std::unique_ptr<base::PendingLink> answer(int peers,
+                                            const base::Hello& theirs) override;
   std::unique_ptr<base::Region> registerMemory(void* ptr, size_t bytes,
                                                base::MemoryKind kind,
                                                base::Rights rights) override;

@@ -47,6 +47,7 @@ class VerbsLink final : public base::Link {
   bool finished() const override;
   void abandon() override;
   std::string str() const override;
+  std::string kind() const override { return "ibverbs"; }
 
   // ---- For the poller. Each may call the handler, which may destroy this.
   // ----

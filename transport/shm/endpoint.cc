@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 #include "gloo/common/error.h"
 
@@ -62,6 +63,25 @@ bool ours(int socket, pid_t* pid) {
   return peer.uid == ::geteuid();
 }
 
+// Users that a user namespace does not name all have one number there
+// (user_namespaces(7)): with that number as one's own, nobody can be told from
+// oneself.
+void checkUser() {
+  uid_t nobody = 65534;
+  std::ifstream("/proc/sys/kernel/overflowuid") >> nobody;
+  uint64_t inside = 0;
+  uint64_t outside = 0;
+  uint64_t length = 0;
+  std::ifstream("/proc/self/uid_map") >> inside >> outside >> length;
+  const bool initial = inside == 0 && outside == 0 && length == UINT32_MAX;
+  if (::geteuid() == nobody && !initial) {
+    GLOO_THROW_IO_EXCEPTION(
+        "this process runs as user ", nobody,
+        " in a user namespace, where that number stands for many users:"
+        " whose memory it would share cannot be checked");
+  }
+}
+
 // The control message that carries one descriptor.
 union Control {
   cmsghdr header;
@@ -71,6 +91,7 @@ union Control {
 }  // namespace
 
 Endpoint::Endpoint() : name_(makeSecret()), listener_(makeSocket()) {
+  checkUser();
   const Name name(name_);
   if (::bind(listener_.get(), name.get(), name.length) != 0 ||
       ::listen(listener_.get(), SOMAXCONN) != 0) {

@@ -25,7 +25,7 @@ struct Handover {
 // Where peers hand over segments; one for each device. One thread.
 class Endpoint {
  public:
-  // Throws IoException.
+  // Throws IoException, also where users cannot be told apart.
   Endpoint();
 
   const Secret& name() const { return name_; }

@@ -1,14 +1,11 @@
+// Where a device greets its peers. (What makes the device is in
+// transport/auto: it uses shared memory as well.)
 #include "gloo/transport/tcp/device.h"
 
-#include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "gloo/common/error.h"
-#include "gloo/common/linux.h"
 #include "gloo/common/utils.h"
-#include "transport/base/device.h"
-#include "transport/tcp/factory.h"
 #include "transport/tcp/interfaces.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -34,23 +31,6 @@ Wanted wantedBy(const struct attr& attr) {
   return wanted;
 }
 
-std::shared_ptr<transport::Device> makeDevice(const struct attr& src,
-                                              bool lazy) {
-  const struct attr attr = CreateDeviceAttr(src);
-  const base::SocketAddress local(
-      reinterpret_cast<const sockaddr*>(&attr.ai_addr),
-      static_cast<socklen_t>(attr.ai_addrlen));
-  base::DeviceInfo info;
-  info.name = "tcp, " + attr.iface;
-  info.pciBusId = interfaceToBusID(attr.iface);
-  info.speedMbps = std::max(0, getInterfaceSpeedByName(attr.iface));
-  info.lazy = lazy;
-  return std::make_shared<base::Device>(
-      std::move(info), local, [](base::ProgressDomain& domain) {
-        return std::make_unique<TcpFactory>(domain);
-      });
-}
-
 }  // namespace
 
 struct attr CreateDeviceAttr(const struct attr& src) {
@@ -65,14 +45,6 @@ struct attr CreateDeviceAttr(const struct attr& src) {
   std::memcpy(&attr.ai_addr, found.address.get(), found.address.length());
   attr.ai_addrlen = static_cast<int>(found.address.length());
   return attr;
-}
-
-std::shared_ptr<transport::Device> CreateDevice(const struct attr& attr) {
-  return makeDevice(attr, false);
-}
-
-std::shared_ptr<transport::Device> CreateLazyDevice(const struct attr& attr) {
-  return makeDevice(attr, true);
 }
 
 }  // namespace transport::tcp

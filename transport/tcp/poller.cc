@@ -97,6 +97,9 @@ TcpLink* TcpPoller::onlyLink() const {
 }
 
 bool TcpPoller::poll() {
+  if (places_.size() == free_.size()) {
+    return false;  // all pairs of an automatic device have better links
+  }
   rounds_++;
   bool moved = pollActive();
   if (TcpLink* only = onlyLink()) {

@@ -34,6 +34,12 @@ struct GLOO_API attr {
   // A bound socket: the device uses its address, with a port of its own. The
   // socket stays the caller's.
   int ai_fd = -1;
+
+  // Peers that prove to be on the same host are reached through shared memory:
+  // the same promises, in a fraction of the time. False, or GLOO_TCP_SHM=0: by
+  // TCP as all others. Ranks may differ. Of a device only: nothing else looks
+  // at it.
+  bool shm = true;
 };
 
 }  // namespace tcp

@@ -1,4 +1,4 @@
-// Communication over TCP.
+// Communication over TCP; with ranks of the same host, through shared memory.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,10 @@ namespace tcp {
 // there are.
 GLOO_API struct attr CreateDeviceAttr(const struct attr& src);
 
-// Listens on the address that CreateDeviceAttr finds. Throws as that does, and
-// IoException at limits of the system.
+// Listens on the address that CreateDeviceAttr finds. Each pair of ranks finds
+// out when it connects whether it can share memory, by doing so: attr::shm,
+// docs/shm.md. Throws as CreateDeviceAttr does, and IoException at limits of
+// the system.
 GLOO_API std::shared_ptr<transport::Device> CreateDevice(
     const struct attr& attr);
 

@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 
 #include "gloo/internal/channel.h"
 #include "gloo/transport/auto/device.h"
+#include "gloo/transport/tcp/device.h"
+#include "gloo/transport/unbound_buffer.h"
 #include "tests/support/spawn.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -53,8 +56,74 @@ TEST(ChoiceTest, APairWithoutSharedMemoryUsesTcp) {
 }
 
 TEST(ChoiceTest, TheDeviceSaysWhatItMayUse) {
-  EXPECT_NE(makeDevice(true)->str().find("shm or tcp, lo"), std::string::npos);
+  EXPECT_NE(makeDevice(true)->str().find("auto, shm or "), std::string::npos);
+  EXPECT_NE(makeDevice(true)->str().find("tcp, lo"), std::string::npos);
   EXPECT_EQ(makeDevice(false)->str().find("shm"), std::string::npos);
+}
+
+std::shared_ptr<transport::Device> makeTcp(bool shm) {
+  transport::tcp::attr attr("127.0.0.1");
+  attr.shm = shm;
+  return transport::tcp::CreateDevice(attr);
+}
+
+TEST(ChoiceTest, ATcpDeviceSharesMemoryOnOneHost) {
+  EXPECT_NE(makeTcp(true)->str().find("tcp, lo, shared memory on this host"),
+            std::string::npos);
+  for (const Mode mode : {Mode::kThreads, Mode::kProcesses}) {
+    spawn(
+        mode, [] { return makeTcp(true); }, 2,
+        [](const std::shared_ptr<transport::Context>& context) {
+          EXPECT_EQ(linkTo(*context, 1 - context->rank), "shm");
+        });
+  }
+}
+
+// With one that uses sockets only, too.
+TEST(ChoiceTest, ATcpDeviceWithoutSharedMemoryUsesSockets) {
+  EXPECT_EQ(makeTcp(false)->str().find("shared memory"), std::string::npos);
+  std::atomic<int> made{0};
+  spawn(
+      Mode::kThreads, [&] { return makeTcp(made++ != 0); }, 2,
+      [](const std::shared_ptr<transport::Context>& context) {
+        EXPECT_EQ(linkTo(*context, 1 - context->rank), "tcp");
+      });
+}
+
+TEST(ChoiceTest, TheEnvironmentSwitchesSharedMemoryOff) {
+  ::setenv("GLOO_TCP_SHM", "0", 1);
+  ::setenv("GLOO_AUTO_LINKS", "tcp", 1);
+  EXPECT_EQ(makeTcp(true)->str().find("shared memory"), std::string::npos);
+  EXPECT_NE(makeDevice(true)->str().find("auto, tcp, lo"), std::string::npos);
+  ::unsetenv("GLOO_TCP_SHM");
+  ::unsetenv("GLOO_AUTO_LINKS");
+}
+
+TEST(ChoiceTest, ALazyPairSharesMemoryFromItsFirstUse) {
+  for (const bool tcp : {false, true}) {
+    spawn(
+        Mode::kThreads,
+        [&] {
+          transport::DeviceAttr attr;
+          attr.tcp.hostname = "127.0.0.1";
+          return tcp ? transport::tcp::CreateLazyDevice(attr.tcp)
+                     : transport::CreateLazyDevice(attr);
+        },
+        3,
+        [](const std::shared_ptr<transport::Context>& context) {
+          const int next = (context->rank + 1) % 3;
+          char out = 'x';
+          char in = 0;
+          auto buffer = context->createUnboundBuffer(&in, 1);
+          auto sent = context->createUnboundBuffer(&out, 1);
+          buffer->recv((context->rank + 2) % 3, 1);
+          sent->send(next, 1);
+          EXPECT_TRUE(sent->waitSend());
+          EXPECT_TRUE(buffer->waitRecv());
+          EXPECT_EQ(in, 'x');
+          EXPECT_EQ(linkTo(*context, next), "shm");
+        });
+  }
 }
 
 }  // namespace

@@ -1,0 +1,194 @@
+// A TCP device where ranks of one host do not see all of each other:
+// containers, other users, limits.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "gloo/internal/channel.h"
+#include "gloo/rendezvous/file_store.h"
+#include "gloo/transport/tcp/device.h"
+#include "tests/support/process_group.h"
+#include "tests/support/spawn.h"
+#include "tests/transport/contract/contract.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+std::string linkTo(transport::Context& context, int peer) {
+  return internal::Channel::of(context).linkName(peer);
+}
+
+// Why this machine does not let us do it; empty: it does.
+std::string missing(int namespaces) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::_exit(::unshare(namespaces) == 0 ? 0 : errno);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status == 0
+             ? ""
+             : std::string("unshare: ") + std::strerror(WEXITSTATUS(status));
+}
+
+void enter(int namespaces) {
+  ASSERT_EQ(::unshare(namespaces), 0) << std::strerror(errno);
+}
+
+// A new network has none that is up.
+void startLoopback() {
+  const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  ifreq request{};
+  std::strcpy(request.ifr_name, "lo");
+  request.ifr_flags = IFF_UP;
+  ASSERT_EQ(::ioctl(socket, SIOCSIFFLAGS, &request), 0);
+  ::close(socket);
+}
+
+// A namespace of processes is entered by children only.
+void inChild(const std::function<void()>& body) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    body();
+    std::fflush(nullptr);
+    ::_exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+class NamespacesTest : public testing::Test {
+ protected:
+  using Rank = std::function<void(int rank)>;
+
+  // Two ranks: `before` before they make their devices, `after` before they
+  // connect. Both are then linked as `link` says, and messages of all sizes
+  // travel.
+  void run(
+      const std::string& link, const Rank& before,
+      const Rank& after = [](int) {}) {
+    ::chmod(directory_.path().c_str(), 0777);
+    ProcessGroup ranks(2, [&](Child& child) {
+      before(child.rank);
+      const auto work = [&] {
+        auto device = transport::tcp::CreateDevice("127.0.0.1");
+        after(child.rank);
+        exchange(device, child.rank, link);
+      };
+      // Anything may have threads by then, but the child of a fork.
+      inChild(work);
+    });
+    ranks.joinAll(std::chrono::seconds(60) * patience());
+  }
+
+ private:
+  void exchange(const std::shared_ptr<transport::Device>& device, int rank,
+                const std::string& link) {
+    auto context = device->createContext(rank, 2);
+    context->setTimeout(contextTimeout());
+    context->createAndConnectAllPairs(
+        std::make_shared<rendezvous::FileStore>(directory_.path()));
+    EXPECT_EQ(linkTo(*context, 1 - rank), link);
+    for (const size_t bytes : {0, 40, 20000, 3000000}) {
+      Message out(context, pattern(static_cast<uint64_t>(rank), bytes));
+      Message in(context, bytes);
+      in.buffer->recv(1 - rank, bytes);
+      out.buffer->send(1 - rank, bytes);
+      EXPECT_TRUE(out.buffer->waitSend());
+      EXPECT_TRUE(in.buffer->waitRecv());
+      EXPECT_TRUE(in.holds(static_cast<uint64_t>(1 - rank)));
+    }
+    meet(context);
+  }
+
+  ScratchDirectory directory_;
+};
+
+TEST_F(NamespacesTest, OtherProcessAndIpcNamespacesAndHostNamesShareMemory) {
+  constexpr int kNamespaces = CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS;
+  if (const std::string why = missing(kNamespaces); !why.empty()) {
+    GTEST_SKIP() << why;
+  }
+  run("shm", [&](int rank) {
+    enter(kNamespaces);
+    const std::string name = "container" + std::to_string(rank);
+    EXPECT_EQ(::sethostname(name.data(), name.size()), 0);
+  });
+}
+
+// The caller's Unix socket is in another network, its call comes from this one.
+TEST_F(NamespacesTest, AnotherNetworkNamespaceMeansTcp) {
+  if (const std::string why = missing(CLONE_NEWNET); !why.empty()) {
+    GTEST_SKIP() << why;
+  }
+  const int ours = ::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(ours, 0);
+  run(
+      "tcp",
+      [](int rank) {
+        if (rank == 1) {
+          enter(CLONE_NEWNET);
+          startLoopback();
+        }
+      },
+      [&](int rank) {
+        if (rank == 1) {
+          ASSERT_EQ(::setns(ours, CLONE_NEWNET), 0);
+        }
+      });
+  ::close(ours);
+}
+
+// Without a map nobody has a number there, this user neither.
+TEST_F(NamespacesTest, AUserNamespaceWithoutUsersMeansTcpOnEitherSide) {
+  if (const std::string why = missing(CLONE_NEWUSER); !why.empty()) {
+    GTEST_SKIP() << why;
+  }
+  for (const int alone : {0, 1}) {
+    run("tcp", [&](int rank) {
+      if (rank == alone) {
+        enter(CLONE_NEWUSER);
+      }
+    });
+  }
+}
+
+TEST_F(NamespacesTest, AnotherUserMeansTcpOnEitherSide) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "only root can become another user";
+  }
+  for (const int other : {0, 1}) {
+    run("tcp", [&](int rank) {
+      if (rank == other) {
+        ASSERT_EQ(::setresuid(1, 1, 1), 0);
+      }
+    });
+  }
+}
+
+// Who is called makes the segment.
+TEST_F(NamespacesTest, WithoutRoomForASegmentItIsTcp) {
+  run("tcp", [](int rank) {
+    if (rank == 0) {
+      const rlimit small{65536, 65536};
+      ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

@@ -9,7 +9,7 @@
 #include "allreduce.h"
 #include "gloo/rendezvous/context.h"
 #include "gloo/rendezvous/file_store.h"
-#include "gloo/transport/tcp/device.h"
+#include "gloo/transport/auto/device.h"
 
 int main(int argc, char** argv) {
   if (argc != 4) {
@@ -27,8 +27,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    gloo::transport::tcp::attr attr;  // finds an interface by itself
-    auto device = gloo::transport::tcp::CreateDevice(attr);
+    auto device = gloo::transport::CreateDevice();  // the best for each peer
     auto store = std::make_shared<gloo::rendezvous::FileStore>(argv[3]);
     auto context = std::make_shared<gloo::rendezvous::Context>(rank, size);
     context->connectFullMesh(store, device);

@@ -7,7 +7,7 @@
 
 #include "allreduce.h"
 #include "gloo/launch.h"
-#include "gloo/transport/tcp/device.h"
+#include "gloo/transport/auto/device.h"
 
 int main(int argc, char** argv) {
   if (argc != 1) {
@@ -23,8 +23,7 @@ int main(int argc, char** argv) {
     if (launched.rank == 0) {
       std::printf("started by %s\n", launched.source.c_str());
     }
-    gloo::transport::tcp::attr attr;  // finds an interface by itself
-    auto device = gloo::transport::tcp::CreateDevice(attr);
+    auto device = gloo::transport::CreateDevice();  // the best for each peer
     return sumOverRanks(gloo::launch::connect(device));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n", argv[0], error.what());

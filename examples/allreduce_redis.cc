@@ -13,7 +13,7 @@
 #include "gloo/rendezvous/context.h"
 #include "gloo/rendezvous/prefix_store.h"
 #include "gloo/rendezvous/store.h"
-#include "gloo/transport/tcp/device.h"
+#include "gloo/transport/auto/device.h"
 
 int main(int argc, char** argv) {
   if (argc != 5) {
@@ -32,8 +32,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    gloo::transport::tcp::attr attr;  // finds an interface by itself
-    auto device = gloo::transport::tcp::CreateDevice(attr);
+    auto device = gloo::transport::CreateDevice();  // the best for each peer
     auto redis = gloo::rendezvous::openStore(argv[3], rank);
     auto store =
         std::make_shared<gloo::rendezvous::PrefixStore>(argv[4], redis);

@@ -1,6 +1,6 @@
 #include "benchmarks/benchmark/device.h"
 
-#include <cstdlib>
+#include <algorithm>
 
 #include "gloo/config.h"
 #include "gloo/rendezvous/file_store.h"
@@ -20,19 +20,39 @@ namespace {
 
 using DevicePtr = std::shared_ptr<gloo::transport::Device>;
 
-std::vector<DevicePtr> makeTcpDevices(const Options& options) {
-  // A TCP device may use shared memory within a host; who asks this program
-  // for TCP wants to measure TCP, unless the environment says otherwise.
-  setenv("GLOO_TCP_SHM", "0", 0);
-  std::vector<std::string> interfaces = options.tcpDevices;
-  if (interfaces.empty()) {
-    interfaces.push_back(options.localRanks != 0 ? "lo" : "");
+// Empty: the one that the library finds.
+std::vector<std::string> interfacesOf(const Options& options) {
+  if (!options.tcpDevices.empty()) {
+    return options.tcpDevices;
   }
+  return {options.localRanks != 0 ? "lo" : ""};
+}
+
+std::vector<DevicePtr> makeTcpDevices(const Options& options) {
   std::vector<DevicePtr> devices;
-  for (const auto& interface : interfaces) {
+  for (const auto& interface : interfacesOf(options)) {
     gloo::transport::tcp::attr attr;
     attr.iface = interface;
+    attr.shm = false;  // who asks this program for TCP wants to measure TCP
     devices.push_back(gloo::transport::tcp::CreateDevice(attr));
+  }
+  return devices;
+}
+
+// One for each of the longer list of interfaces and RDMA devices.
+std::vector<DevicePtr> makeAutoDevices(const Options& options) {
+  const std::vector<std::string> interfaces = interfacesOf(options);
+  const size_t ports = options.ibDevices.size();
+  std::vector<DevicePtr> devices;
+  for (size_t i = 0; i < std::max(interfaces.size(), ports); i++) {
+    gloo::transport::DeviceAttr attr;
+    attr.tcp.iface = interfaces[i % interfaces.size()];
+#if GLOO_HAVE_TRANSPORT_IBVERBS
+    attr.ibverbs.name = ports > 0 ? options.ibDevices[i % ports] : "";
+    attr.ibverbs.port = options.ibPort;
+    attr.ibverbs.index = options.ibIndex;
+#endif
+    devices.push_back(gloo::transport::CreateDevice(attr));
   }
   return devices;
 }
@@ -87,9 +107,7 @@ std::vector<DevicePtr> makeDevices(const Options& options) {
     return {gloo::transport::shm::CreateDevice()};
   }
   if (options.transport == "auto") {
-    gloo::transport::DeviceAttr attr;
-    attr.tcp.iface = options.localRanks != 0 ? "lo" : "";
-    return {gloo::transport::CreateDevice(attr)};
+    return makeAutoDevices(options);
   }
   return makeTcpDevices(options);
 }

@@ -35,7 +35,7 @@ void addParticipants(CLI::App& app, Options& options) {
 
 void addTransport(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("-t,--transport", options.transport,
-                 "tcp, tls, ibverbs, shm or auto; " + availableTransports());
+                 "auto, tcp, tls, ibverbs or shm; " + availableTransports());
   app.add_option("--sync", options.sync, "switch all pairs to synchronous");
   app.add_option("--busy-poll", options.busyPoll, "wait by polling");
   app.add_option("--tcp-device", options.tcpDevices,

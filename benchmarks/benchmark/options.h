@@ -21,7 +21,7 @@ struct Options {
   std::string sharedPath;
 
   // Over what.
-  std::string transport = "tcp";
+  std::string transport = "auto";
   bool sync = false;
   bool busyPoll = false;
   std::vector<std::string> tcpDevices;

@@ -59,10 +59,13 @@ void validateParticipants(const Options& options) {
 void validateTransport(const Options& options) {
   const std::string trouble = transportTrouble(options.transport);
   require(trouble.empty(), "-t ", options.transport, ": ", trouble);
-  require(options.transport == "tcp" || options.tcpDevices.empty(),
-          "--tcp-device needs -t tcp");
-  require(options.transport == "ibverbs" || options.ibDevices.empty(),
-          "--ib-device needs -t ibverbs");
+  const bool any = options.transport == "auto";
+  require(any || options.transport == "tcp" || options.tcpDevices.empty(),
+          "--tcp-device needs -t auto or tcp");
+  require(any || options.transport == "ibverbs" || options.ibDevices.empty(),
+          "--ib-device needs -t auto or ibverbs");
+  require(options.ibDevices.empty() || transportTrouble("ibverbs").empty(),
+          "--ib-device: this build is without RDMA (USE_IBVERBS is off)");
   requireRange("--ib-port", options.ibPort, 1, 255);
   requireRange("--ib-index", options.ibIndex, -1, 255);
 }
@@ -166,7 +169,7 @@ void validate(const Options& options) {
 
 std::string availableTransports() {
   std::string names;
-  for (const char* name : {"tcp", "tls", "ibverbs", "shm", "auto"}) {
+  for (const char* name : {"auto", "tcp", "tls", "ibverbs", "shm"}) {
     if (transportTrouble(name).empty()) {
       names += names.empty() ? name : std::string(", ") + name;
     }

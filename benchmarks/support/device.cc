@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "gloo/transport/auto/device.h"
+#include "gloo/transport/shm/device.h"
 #include "gloo/transport/tcp/device.h"
 #if GLOO_HAVE_TRANSPORT_IBVERBS
 #include "gloo/transport/ibverbs/device.h"
@@ -13,12 +15,18 @@ namespace support {
 std::shared_ptr<gloo::transport::Device> makeDevice(
     const std::string& transport, [[maybe_unused]] const std::string& device) {
   if (transport == "tcp") {
-    // A TCP device may use shared memory for peers on the same host, but here
-    // TCP is what is compared.
-    setenv("GLOO_TCP_SHM", "0", 1);
     gloo::transport::tcp::attr attr;
     attr.iface = "lo";
+    attr.shm = false;  // TCP is what is compared
     return gloo::transport::tcp::CreateDevice(attr);
+  }
+  if (transport == "shm") {
+    return gloo::transport::shm::CreateDevice();
+  }
+  if (transport == "auto") {
+    gloo::transport::DeviceAttr attr;
+    attr.tcp.iface = "lo";
+    return gloo::transport::CreateDevice(attr);
   }
 #if GLOO_HAVE_TRANSPORT_IBVERBS
   if (transport == "ibverbs") {

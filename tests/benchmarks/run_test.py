@@ -147,8 +147,8 @@ class Algorithms(unittest.TestCase):
             _, content = self.tune(path, 3, "reduce")
             self.assertEqual([(n["transport"], n["ranks"], sorted(n["best"]))
                               for n in content["networks"]],
-                             [("tcp", 2, ["broadcast", "reduce"]),
-                              ("tcp", 3, ["reduce"])])
+                             [("auto", 2, ["broadcast", "reduce"]),
+                              ("auto", 3, ["reduce"])])
             # Only rank 0 needs the file.
             ranks = []
             for rank in range(2):

@@ -26,6 +26,20 @@ for name in allreduce_ring_chunked allreduce_halving_doubling new_allreduce_ring
   done
 done
 
+# Two ranks on each: the automatic device takes shared memory within a host, and
+# RDMA between them.
+echo "mixed mesh of 4 ranks"
+output=$(mktemp)
+"$benchmark" -s 4 -r $((2 * GUEST + 1)) -h "$server" -p 6379 -x mixed \
+  --tcp-device eth0 --elements 30000 --iteration-count 3 --warmup-iters 1 \
+  allreduce >/dev/null &
+"$benchmark" -s 4 -r $((2 * GUEST)) -h "$server" -p 6379 -x mixed \
+  --tcp-device eth0 --elements 30000 --iteration-count 3 --warmup-iters 1 \
+  allreduce | tee "$output"
+wait $!
+((GUEST > 0)) || grep -q 'links=shm,ibverbs ' "$output" ||
+  { echo "the links are not shm,ibverbs" >&2; exit 1; }
+
 # The server outlives the other guest's last word to it.
 redis-cli -h "$server" incr finished >/dev/null
 if ((GUEST == 0)); then

@@ -36,6 +36,8 @@ struct GLOO_API DeviceAttr {
 // the answer of the one that was called. What was chosen is logged (INFO) and
 // named in errors, what may be chosen is in str(). Throws as tcp::CreateDevice
 // does; that there is no RDMA device, or no libibverbs, is no error.
+// Memory of a GPU is refused, since not all links reach it: those of an ibverbs
+// device do.
 GLOO_API std::shared_ptr<Device> CreateDevice(const DeviceAttr& attr = {});
 
 // The same, but a pair is connected when it is first used.

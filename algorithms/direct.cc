@@ -43,6 +43,20 @@ bool offersDirect(const Request& request, const internal::Lane& lane) {
   }
 }
 
+namespace {
+
+// Stands for memory that an operation does not have on this rank. Nothing is
+// read or written there, but places in it are reckoned, which C++ does not
+// define for a null pointer.
+char nowhere;
+
+template <typename T>
+T* orNowhere(T* memory) {
+  return memory != nullptr ? memory : &nowhere;
+}
+
+}  // namespace
+
 DirectRun::DirectRun(internal::Channel& channel, internal::Lane& lane,
                      const Request& request, const Arguments& arguments,
                      uint64_t check, const Texts& texts)
@@ -53,9 +67,9 @@ DirectRun::DirectRun(internal::Channel& channel, internal::Lane& lane,
       texts_(texts),
       rank_(lane.rank()),
       size_(lane.size()),
-      input_(static_cast<const char*>(request.inPlace ? arguments.output
-                                                      : arguments.input)),
-      output_(static_cast<char*>(arguments.output)),
+      input_(orNowhere(static_cast<const char*>(
+          request.inPlace ? arguments.output : arguments.input))),
+      output_(orNowhere(static_cast<char*>(arguments.output))),
       bytes_(request.counts.count * request.elementSize),
       sharedBytes_(sharedBytes(request.collective, lane.size(), request.counts,
                                request.elementSize)),

@@ -61,6 +61,12 @@ Topology::Topology(const std::string& synthetic) {
   }
   auto impl = std::make_unique<Impl>();
   impl->topology.reset(made);
+  // Of processors and NICs only: to look for GPUs would load their drivers.
+  for (const char* other :
+       {"cuda", "nvml", "rsmi", "levelzero", "opencl", "gl"}) {
+    hwloc_topology_set_components(
+        made, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, other);
+  }
   hwloc_topology_set_io_types_filter(made, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
   if ((synthetic.empty() ||
        hwloc_topology_set_synthetic(made, synthetic.c_str()) == 0) &&

@@ -61,9 +61,10 @@ Topology::Topology(const std::string& synthetic) {
   }
   auto impl = std::make_unique<Impl>();
   impl->topology.reset(made);
-  // Of processors and NICs only: to look for GPUs would load their drivers.
+  // Linux itself tells of processors and NICs. To look for GPUs would load
+  // their drivers, and libpciaccess reads the names of all devices there are.
   for (const char* other :
-       {"cuda", "nvml", "rsmi", "levelzero", "opencl", "gl"}) {
+       {"pci", "cuda", "nvml", "rsmi", "levelzero", "opencl", "gl"}) {
     hwloc_topology_set_components(
         made, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, other);
   }

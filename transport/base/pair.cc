@@ -45,6 +45,12 @@ Pair::~Pair() {
       }
     }
   });
+  // The link was lost while the bytes of a message arrived that its receive had
+  // already taken from its slot.
+  if (incoming_.what == Incoming::What::kArrival &&
+      incoming_.arrival->state == nullptr) {
+    context_.bounce.give(incoming_.arrival->stash, incoming_.arrival->bytes);
+  }
 }
 
 const Address& Pair::address() const { return *address_; }

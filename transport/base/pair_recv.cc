@@ -208,6 +208,7 @@ void Pair::meet(Operation& op, Arrival& arrival) {
   }
   SlotState& state = *arrival.state;
   state.arrivals.remove(&arrival);
+  arrival.state = nullptr;
   slots_.forgetIfIdle(state);
   op.phase = kIncoming;
   if (arrival.complete) {

@@ -2,13 +2,10 @@
 // memory which all ranks have mapped: nothing moves over the links then, and
 // still every other rank knows, and no result that was returned is wrong.
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include <random>
 #include <stdexcept>
 
-#include "gloo/common/string.h"
 #include "gloo/transport/shm/device.h"
 #include "tests/multiprocess/job.h"
 #include "tests/support/collectives.h"
@@ -41,37 +38,12 @@ using testing_support::kChecks;
 }
 
 void randomHarm(uint64_t seed, bool stop) {
-  SCOPED_TRACE(MakeString("seed ", seed, stop ? ", stop" : ", kill"));
-  std::mt19937_64 random(seed);
   Job::Options options;
-  options.size = 2 + static_cast<int>(random() % 3);
-  options.timeout = std::chrono::milliseconds(stop ? 300 * patience() : 30000);
   options.device = [](int) { return transport::shm::CreateDevice(); };
-  const int victim =
-      static_cast<int>(random() % static_cast<uint64_t>(options.size));
-  Job job(options, [&](Child&, const std::shared_ptr<Context>& context) {
-    randomCollectives(context, seed);
-  });
-  job.go();
-  ::usleep(static_cast<useconds_t>(random() % 20000));
-  const auto harmed = now();
-  job.group().signal(victim, stop ? SIGSTOP : SIGKILL);
-  if (!stop) {
-    job.expectDeath(victim, harmed);
-    return;
-  }
-  bool named = false;
-  for (int rank = 0; rank < options.size; rank++) {
-    if (rank != victim) {
-      const Failure failure = job.failure(rank, std::chrono::seconds(20));
-      EXPECT_TRUE(failure.names("Timed out")) << failure.text;
-      named |= failure.names(MakeString("rank ", victim));
-    }
-  }
-  EXPECT_TRUE(named) << "nobody names rank " << victim;
-  job.group().signal(victim, SIGKILL);
-  job.group().join(victim, std::chrono::seconds(5));
-  job.group().joinAll(std::chrono::seconds(20));
+  harmAtRandom(seed, stop, options,
+               [seed](Child&, const std::shared_ptr<Context>& context) {
+                 randomCollectives(context, seed);
+               });
 }
 
 class DirectHarmTest : public ::testing::TestWithParam<int> {};

@@ -1,7 +1,10 @@
 #include "tests/multiprocess/job.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
+#include <random>
+#include <thread>
 #include <vector>
 
 #include "gloo/common/error.h"
@@ -22,6 +25,25 @@ std::string typeOf(const std::exception& e) {
     return "PeerLost";
   }
   return dynamic_cast<const IoException*>(&e) != nullptr ? "Io" : "other";
+}
+
+// All but the stopped victim meet their deadlines, and somebody says who it is.
+void expectStop(Job& job, int victim, std::chrono::nanoseconds stopped,
+                std::chrono::milliseconds timeout) {
+  bool named = false;
+  for (int rank = 0; rank < job.group().size(); rank++) {
+    if (rank != victim) {
+      const Failure failure = job.failure(rank, std::chrono::seconds(20));
+      EXPECT_TRUE(failure.names("Timed out")) << failure.text;
+      named |= failure.names(MakeString("rank ", victim));
+      EXPECT_LT(failure.at - stopped, timeout + std::chrono::seconds(1))
+          << failure.text;
+    }
+  }
+  EXPECT_TRUE(named) << "nobody names rank " << victim;
+  job.group().signal(victim, SIGKILL);
+  job.group().join(victim, std::chrono::seconds(5));
+  job.group().joinAll(std::chrono::seconds(20));
 }
 
 }  // namespace
@@ -103,6 +125,26 @@ std::chrono::nanoseconds Job::expectDeath(int victim,
   EXPECT_TRUE(group_->join(victim, std::chrono::seconds(5)).killedBy(9));
   group_->joinAll(std::chrono::seconds(20));
   return slowest;
+}
+
+void harmAtRandom(uint64_t seed, bool stop, Job::Options options,
+                  const Job::Body& body) {
+  SCOPED_TRACE(MakeString("seed ", seed, stop ? ", stop" : ", kill"));
+  std::mt19937_64 random(seed);
+  options.size = 2 + static_cast<int>(random() % 3);
+  options.timeout = std::chrono::milliseconds(stop ? 300 * patience() : 30000);
+  const int victim =
+      static_cast<int>(random() % static_cast<uint64_t>(options.size));
+  Job job(options, body);
+  job.go();
+  std::this_thread::sleep_for(std::chrono::microseconds(random() % 20000));
+  const auto harmed = now();
+  job.group().signal(victim, stop ? SIGSTOP : SIGKILL);
+  if (stop) {
+    expectStop(job, victim, harmed, options.timeout);
+  } else {
+    job.expectDeath(victim, harmed);
+  }
 }
 
 void sendTo(Context& context, int peer, uint64_t slot, size_t bytes) {

@@ -72,6 +72,12 @@ class Job {
   std::unique_ptr<ProcessGroup> group_;
 };
 
+// A job of 2 to 4 ranks that run `body`; a random one is killed, or stopped, at
+// a random point. Every other one knows in time. Sets the options' size and
+// timeout.
+void harmAtRandom(uint64_t seed, bool stop, Job::Options options,
+                  const Job::Body& body);
+
 // Blocking operations for bodies; each with buffers of its own.
 void sendTo(Context& context, int peer, uint64_t slot, size_t bytes);
 void recvFrom(Context& context, int peer, uint64_t slot, size_t bytes);

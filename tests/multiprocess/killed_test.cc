@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <random>
 
-#include "gloo/common/string.h"
 #include "tests/multiprocess/job.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -200,46 +199,11 @@ void randomTraffic(Context& context, uint64_t seed) {
   }
 }
 
-void waitAtMost(std::chrono::microseconds time) {
-  const auto until = now() + time;
-  while (now() < until) {
-    ::usleep(100);
-  }
-}
-
 void randomHarm(uint64_t seed, bool stop) {
-  SCOPED_TRACE(MakeString("seed ", seed, stop ? ", stop" : ", kill"));
-  std::mt19937_64 random(seed);
-  Job::Options options;
-  options.size = 2 + static_cast<int>(random() % 3);
-  options.timeout = std::chrono::milliseconds(stop ? 300 * patience() : 30000);
-  const int victim =
-      static_cast<int>(random() % static_cast<uint64_t>(options.size));
-  Job job(options, [&](Child&, const std::shared_ptr<Context>& context) {
-    randomTraffic(*context, seed);
-  });
-  job.go();
-  waitAtMost(std::chrono::microseconds(random() % 20000));
-  const auto harmed = now();
-  job.group().signal(victim, stop ? SIGSTOP : SIGKILL);
-  if (!stop) {
-    job.expectDeath(victim, harmed);
-    return;
-  }
-  bool named = false;
-  for (int rank = 0; rank < options.size; rank++) {
-    if (rank != victim) {
-      const Failure failure = job.failure(rank, std::chrono::seconds(20));
-      EXPECT_TRUE(failure.names("Timed out")) << failure.text;
-      named |= failure.names(MakeString("rank ", victim));
-      EXPECT_LT(failure.at - harmed, options.timeout + std::chrono::seconds(1))
-          << failure.text;
-    }
-  }
-  EXPECT_TRUE(named) << "nobody names rank " << victim;
-  job.group().signal(victim, SIGKILL);
-  job.group().join(victim, std::chrono::seconds(5));
-  job.group().joinAll(std::chrono::seconds(20));
+  harmAtRandom(seed, stop, {},
+               [seed](Child&, const std::shared_ptr<Context>& context) {
+                 randomTraffic(*context, seed);
+               });
 }
 
 TEST_P(RandomHarmTest, EveryoneElseKnows) {

@@ -2,10 +2,11 @@
 // element, and its result compared with what must come out of them.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "gloo/allgather.h"
@@ -14,124 +15,65 @@
 #include "gloo/alltoall.h"
 #include "gloo/alltoallv.h"
 #include "gloo/broadcast.h"
-#include "gloo/common/string.h"
 #include "gloo/gather.h"
 #include "gloo/gatherv.h"
+#include "gloo/math.h"
 #include "gloo/reduce.h"
 #include "gloo/reduce_scatter.h"
 #include "gloo/reduce_scatterv.h"
 #include "gloo/scatter.h"
+#include "tests/support/collective_values.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace testing_support {
 
-// One call; the same on all ranks.
-struct Call {
-  size_t count = 1;  // elements: of the vector, or of a rank's part
-  int root = 0;      // modulo the number of ranks
-  bool inPlace = false;
-  uint32_t tag = 0;
-  unsigned seed = 0;
-};
+using ContextRef = const std::shared_ptr<::gloo::Context>&;
 
-// An element type that the library knows nothing about.
-struct Triple {
-  uint8_t bytes[3];
-  Triple() = default;
-  explicit Triple(int v) : bytes{uint8_t(v), uint8_t(3 * v), uint8_t(v % 2)} {}
-  Triple operator+(const Triple& other) const {
-    Triple sum;
-    for (int i = 0; i < 3; i++) {
-      sum.bytes[i] = uint8_t(bytes[i] + other.bytes[i]);
-    }
-    return sum;
-  }
-  bool operator==(const Triple& other) const {
-    return std::equal(bytes, bytes + 3, other.bytes);
-  }
-};
-
-// Small integers, so that every type holds the sums of 16 ranks exactly.
-template <typename T>
-T valueOf(const Call& call, int rank, size_t i) {
-  return T(static_cast<int>((i * 5 + i / 7 + call.seed) % 5 +
-                            static_cast<size_t>(rank) % 3));
+template <typename Options>
+Options optionsFor(ContextRef context, const Call& call) {
+  struct Named : Options {
+    using Options::Options;
+    using Options::setAlgorithmName;
+  };
+  Named opts(context);
+  opts.setTag(call.tag);
+  opts.setAlgorithmName(call.algorithm);
+  return Options(std::move(opts));
 }
 
-template <typename T>
-T sumOf(const Call& call, int size, size_t i) {
-  T sum = valueOf<T>(call, 0, i);
-  for (int rank = 1; rank < size; rank++) {
-    sum = T(sum + valueOf<T>(call, rank, i));
-  }
-  return sum;
-}
-
-template <typename T>
-std::vector<T> inputOf(const Call& call, int rank, size_t n, size_t begin = 0) {
-  std::vector<T> values;
-  values.reserve(n);
-  for (size_t i = 0; i < n; i++) {
-    values.push_back(valueOf<T>(call, rank, begin + i));
-  }
-  return values;
-}
+using Function = void (*)(void*, const void*, const void*, size_t);
 
 template <typename T>
 AllreduceOptions::Func adder() {
-  return static_cast<void (*)(void*, const void*, const void*, size_t)>(
-      &sum<T>);
+  return static_cast<Function>(&sum<T>);
 }
 
-// Of rank `rank` in a v-collective: some are zero.
-inline size_t countOf(const Call& call, int rank) {
-  const size_t turn = (static_cast<size_t>(rank) + call.seed) % 4;
-  return turn == 1 ? 0 : call.count * (turn + 1) / 2;
-}
-// From one rank to another. In place, as much in the other direction.
-inline size_t countOf(const Call& call, int from, int to) {
-  const int a = call.inPlace ? std::min(from, to) : from;
-  const int b = call.inPlace ? std::max(from, to) : to;
-  return countOf(call, a + 3 * b);
-}
-
-inline std::vector<size_t> countsOf(const Call& call, int size) {
-  std::vector<size_t> counts;
-  for (int rank = 0; rank < size; rank++) {
-    counts.push_back(countOf(call, rank));
-  }
-  return counts;
-}
-
-inline size_t totalOf(const std::vector<size_t>& counts, int ranks) {
-  size_t total = 0;
-  for (int rank = 0; rank < ranks; rank++) {
-    total += counts[static_cast<size_t>(rank)];
-  }
-  return total;
-}
-
-// Empty, or where the results differ from expected(i).
-template <typename T, typename Expected>
-std::string differs(const char* name, const std::vector<T>& is, size_t n,
-                    const Expected& expected) {
-  for (size_t i = 0; i < n; i++) {
-    if (!(is[i] == expected(i))) {
-      return MakeString(name, ": element ", i, " of ", n, " is wrong");
+template <typename T, typename Options>
+void setReduction(Options& opts, const Call& call) {
+  using internal::Reduction;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (call.reduction == Reduction::kAverage) {
+      opts.setReduceFunction(average<T>);
+      return;
     }
   }
-  return {};
+  if constexpr (std::is_arithmetic_v<T>) {
+    switch (call.reduction) {
+      case Reduction::kProduct:
+        return opts.setReduceFunction(static_cast<Function>(&product<T>));
+      case Reduction::kMin:
+        return opts.setReduceFunction(static_cast<Function>(&min<T>));
+      case Reduction::kMax:
+        return opts.setReduceFunction(static_cast<Function>(&max<T>));
+      case Reduction::kCustom:
+        return opts.setReduceFunction([](void* c, const void* a, const void* b,
+                                         size_t n) { sum<T>(c, a, b, n); });
+      default:
+        break;
+    }
+  }
+  opts.setReduceFunction(adder<T>());
 }
-
-template <typename Options>
-Options optionsFor(const std::shared_ptr<::gloo::Context>& context,
-                   const Call& call) {
-  Options opts(context);
-  opts.setTag(call.tag);
-  return opts;
-}
-
-using ContextRef = const std::shared_ptr<::gloo::Context>&;
 
 template <typename T>
 std::string checkAllreduce(ContextRef context, const Call& call) {
@@ -143,11 +85,12 @@ std::string checkAllreduce(ContextRef context, const Call& call) {
     opts.setInput(const_cast<T*>(in.data()), call.count);
   }
   opts.setOutputs(std::vector<T*>{out.data()}, call.count);
-  opts.setReduceFunction(adder<T>());
+  setReduction<T>(opts, call);
   opts.setMaxSegmentSize(100000);
   allreduce(opts);
-  return differs("allreduce", out, call.count,
-                 [&](size_t i) { return sumOf<T>(call, context->size, i); });
+  return differs("allreduce", out, call.count, [&](size_t i) {
+    return reducedOf<T>(call, context->size, i);
+  });
 }
 
 template <typename T>
@@ -161,11 +104,11 @@ std::string checkReduce(ContextRef context, const Call& call) {
   }
   opts.setOutput(out.data(), call.count);
   opts.setRoot(root);
-  opts.setReduceFunction(adder<T>());
+  setReduction<T>(opts, call);
   opts.setMaxSegmentSize(100000);
   reduce(opts);
   return differs("reduce", out, call.count, [&](size_t i) {
-    return context->rank == root ? sumOf<T>(call, context->size, i)
+    return context->rank == root ? reducedOf<T>(call, context->size, i)
            : call.inPlace        ? in[i]
                                  : T(77);
   });
@@ -311,12 +254,12 @@ std::string checkReduceScatter(ContextRef context, const Call& call) {
     opts.setInput(in.data(), in.size());
     opts.setOutput(out.data(), out.size());
   }
-  opts.setReduceFunction(adder<T>());
+  setReduction<T>(opts, call);
   opts.setMaxSegmentSize(100000);
   reduce_scatter(opts);
   return differs(
       "reduce_scatter", call.inPlace ? in : out, call.count,
-      [&](size_t i) { return sumOf<T>(call, context->size, begin + i); });
+      [&](size_t i) { return reducedOf<T>(call, context->size, begin + i); });
 }
 
 template <typename T>
@@ -333,12 +276,12 @@ std::string checkReduceScatterv(ContextRef context, const Call& call) {
     opts.setInput(in.data(), counts);
     opts.setOutput(out.data(), out.size());
   }
-  opts.setReduceFunction(adder<T>());
+  setReduction<T>(opts, call);
   opts.setMaxSegmentSize(100000);
   reduce_scatterv(opts);
   return differs(
       "reduce_scatterv", call.inPlace ? in : out, mine,
-      [&](size_t i) { return sumOf<T>(call, context->size, begin + i); });
+      [&](size_t i) { return reducedOf<T>(call, context->size, begin + i); });
 }
 
 // Part `to` of rank `from` is that of its input from to * count on.

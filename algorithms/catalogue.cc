@@ -3,7 +3,6 @@
 #include "algorithms/hosts.h"
 #include "algorithms/schedules.h"
 #include "algorithms/work.h"
-#include "gloo/internal/algorithms.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
@@ -247,19 +246,5 @@ size_t sharedBytes(Collective collective, int size, const Counts& counts,
 }
 
 }  // namespace algorithms
-
-std::vector<internal::AlgorithmNames> internal::algorithmNames(int size) {
-  std::vector<AlgorithmNames> all;
-  for (const algorithms::AlgorithmInfo& info : algorithms::catalogue()) {
-    const std::string collective(nameOf(info.collective));
-    if (all.empty() || all.back().collective != collective) {
-      all.push_back({collective, {}});
-    }
-    if (info.offers({0, size})) {
-      all.back().algorithms.emplace_back(info.name);
-    }
-  }
-  return all;
-}
 
 GLOO_NAMESPACE_END

@@ -26,5 +26,13 @@ HostMap::HostMap(const std::vector<int>& hostOfRank) {
   begins_.push_back(size());
 }
 
+HostMap HostMap::ofEqualHosts(int size, int ranksPerHost) {
+  std::vector<int> hostOfRank;
+  for (int rank = 0; rank < size; rank++) {
+    hostOfRank.push_back(rank / std::max(1, ranksPerHost));
+  }
+  return HostMap(hostOfRank);
+}
+
 }  // namespace algorithms
 GLOO_NAMESPACE_END

@@ -21,6 +21,8 @@ class HostMap {
  public:
   // The number of each rank's host; any numbers. At least one rank.
   explicit HostMap(const std::vector<int>& hostOfRank);
+  // Hosts of `ranksPerHost` ranks each, rank by rank; the last may have fewer.
+  static HostMap ofEqualHosts(int size, int ranksPerHost);
 
   int size() const { return static_cast<int>(hosts_.size()); }
   int hosts() const { return static_cast<int>(begins_.size()) - 1; }

@@ -74,13 +74,9 @@ Selection::Selection(const NetworkParameters& network, int size,
                      size_t segmentBytes)
     : tuning_{network, std::numeric_limits<size_t>::max(), {}},
       size_(size),
-      segmentBytes_(segmentBytes) {
-  std::vector<int> hostOfRank;
-  for (int rank = 0; rank < size; rank++) {
-    hostOfRank.push_back(rank / std::max(1, network.ranksPerHost));
-  }
-  hosts_ = std::make_shared<const HostMap>(hostOfRank);
-}
+      segmentBytes_(segmentBytes),
+      hosts_(std::make_shared<const HostMap>(
+          HostMap::ofEqualHosts(size, network.ranksPerHost))) {}
 
 // "collective=algorithm,..."
 void Selection::parseForced(const std::string& text) {

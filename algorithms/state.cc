@@ -6,6 +6,7 @@
 #include "algorithms/direct.h"
 #include "gloo/common/error.h"
 #include "gloo/context.h"
+#include "gloo/internal/algorithms.h"
 #include "gloo/internal/check.h"
 #include "gloo/internal/direct.h"
 #include "gloo/types.h"
@@ -24,6 +25,23 @@ std::shared_ptr<CollectiveState> CollectiveState::make(
   }
   return std::make_shared<algorithms::State>(Channel::of(context), *profile,
                                              transportOf(context), radix);
+}
+
+std::vector<AlgorithmNames> algorithmNames(Context& context) {
+  const algorithms::Setting setting{
+      0, context.size, 0, context.base,
+      algorithms::State::of(context).selection().hosts()};
+  std::vector<AlgorithmNames> all;
+  for (const algorithms::AlgorithmInfo& info : algorithms::catalogue()) {
+    const std::string collective(nameOf(info.collective));
+    if (all.empty() || all.back().collective != collective) {
+      all.push_back({collective, {}});
+    }
+    if (info.offers(setting)) {
+      all.back().algorithms.emplace_back(info.name);
+    }
+  }
+  return all;
 }
 
 }  // namespace internal

@@ -300,13 +300,14 @@ Result simulate(const Scenario& scenario, const Observer& observer) {
 }
 
 Scenario unitScenario(const AlgorithmInfo& algorithm, int size, int root,
-                      int radix) {
+                      int radix, const HostMap* hosts) {
   Scenario scenario;
   verify::Job& job = scenario.job;
   job.algorithm = &algorithm;
   job.size = size;
   job.root = root;
   job.radix = radix;
+  job.hosts = hosts;
   job.count = algorithm.blocks != nullptr
                   ? static_cast<size_t>(algorithm.blocks(job.setting(0)))
                   : 1;
@@ -315,9 +316,10 @@ Scenario unitScenario(const AlgorithmInfo& algorithm, int size, int root,
   return scenario;
 }
 
-int roundsOf(const AlgorithmInfo& algorithm, int size, int root, int radix) {
+int roundsOf(const AlgorithmInfo& algorithm, int size, int root, int radix,
+             const HostMap* hosts) {
   return static_cast<int>(std::lround(
-      simulate(unitScenario(algorithm, size, root, radix)).seconds));
+      simulate(unitScenario(algorithm, size, root, radix, hosts)).seconds));
 }
 
 }  // namespace algorithms::simulate

@@ -60,13 +60,14 @@ Result simulate(const Scenario& scenario, const Observer& observer = {});
 
 // Messages in the longest chain, where each rank sends one at a time and
 // receives one: the time if a message took 1 and all else nothing, unsegmented.
+// `hosts`: for those that need them; borrowed.
 int roundsOf(const AlgorithmInfo& algorithm, int size, int root = 0,
-             int radix = 2);
+             int radix = 2, const HostMap* hosts = nullptr);
 
 // The scenario of roundsOf(): one element of one byte per block; a message
 // takes a second.
 Scenario unitScenario(const AlgorithmInfo& algorithm, int size, int root = 0,
-                      int radix = 2);
+                      int radix = 2, const HostMap* hosts = nullptr);
 
 }  // namespace algorithms::simulate
 GLOO_NAMESPACE_END

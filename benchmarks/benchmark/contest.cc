@@ -33,10 +33,10 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// Names of the collective's algorithms for so many ranks.
+// Names of the collective's algorithms for the context's ranks and hosts.
 std::vector<std::string> algorithmsOf(const std::string& collective,
-                                      int ranks) {
-  for (const auto& names : gloo::internal::algorithmNames(ranks)) {
+                                      gloo::Context& context) {
+  for (const auto& names : gloo::internal::algorithmNames(context)) {
     if (names.collective == collective) {
       return names.algorithms;
     }
@@ -45,9 +45,9 @@ std::vector<std::string> algorithmsOf(const std::string& collective,
 }
 
 // That forces algorithm `index` of every collective that has so many.
-std::string wish(size_t index, int ranks) {
+std::string wish(size_t index, gloo::Context& context) {
   std::string text;
-  for (const auto& names : gloo::internal::algorithmNames(ranks)) {
+  for (const auto& names : gloo::internal::algorithmNames(context)) {
     if (index < names.algorithms.size()) {
       text += names.collective + "=" + names.algorithms[index] + ",";
     }
@@ -68,11 +68,10 @@ void Contest::connectAll() {
   automatic_ = connect(kVariable, "");
   size_t most = 0;
   for (const Entry* entry : entries()) {
-    most =
-        std::max(most, algorithmsOf(entry->collective, options_.size).size());
+    most = std::max(most, algorithmsOf(entry->collective, *control_).size());
   }
   for (size_t i = 0; i < most; i++) {
-    forced_.push_back(connect(kVariable, wish(i, options_.size)));
+    forced_.push_back(connect(kVariable, wish(i, *control_)));
   }
 }
 
@@ -194,7 +193,7 @@ std::vector<Contestant> Contest::measure(const Entry& entry, size_t elements) {
   if (automatic_ == nullptr) {
     connectAll();
   }
-  const auto names = algorithmsOf(entry.collective, options_.size);
+  const auto names = algorithmsOf(entry.collective, *control_);
   std::vector<ContextPtr> contexts{automatic_};
   std::vector<Contestant> result{{"auto"}};
   for (size_t i = 0; i < names.size(); i++) {

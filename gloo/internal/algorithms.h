@@ -8,6 +8,8 @@
 #include "gloo/config.h"
 
 GLOO_NAMESPACE_BEGIN
+class Context;
+
 namespace internal {
 
 // Names as in GLOO_ALGORITHM.
@@ -16,8 +18,9 @@ struct AlgorithmNames {
   std::vector<std::string> algorithms;
 };
 
-// All collectives with those of their algorithms that work for `size` ranks.
-GLOO_API std::vector<AlgorithmNames> algorithmNames(int size);
+// All collectives with those of their algorithms that work for the context's
+// ranks and hosts; equal on all ranks.
+GLOO_API std::vector<AlgorithmNames> algorithmNames(Context& context);
 
 }  // namespace internal
 GLOO_NAMESPACE_END

@@ -138,6 +138,22 @@ class Algorithms(unittest.TestCase):
             self.assertGreater(len(names), 2)
         self.assertIn("auto / best", done.stdout)
 
+    def test_ranks_that_share_hosts_have_hierarchical_algorithms(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "out.json")
+            ranks = [subprocess.Popen(
+                [PROGRAM, "-s", "4", "-r", str(rank), "--shared-path",
+                 directory, "--tcp-device", "lo", "--all-algorithms", "--json",
+                 path, *self.QUICK, "allreduce"],
+                env={**os.environ, "GLOO_HOST_ID": str(rank // 2)},
+                stdout=subprocess.DEVNULL) for rank in range(4)]
+            self.assertEqual([rank.wait(timeout=60) for rank in ranks],
+                             [0, 0, 0, 0])
+            with open(path) as file:
+                names = {row["algorithm"] for row in json.load(file)}
+        self.assertLessEqual({"hierarchical_ring", "hierarchical_doubling"},
+                             names)
+
     def test_what_is_tuned_is_kept_and_can_be_used(self):
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, "tuning.json")

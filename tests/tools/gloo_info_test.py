@@ -56,6 +56,17 @@ class GlooInfo(unittest.TestCase):
                     self.assertLessEqual(left["first_seconds"],
                                          left["last_seconds"])
 
+    def test_ranks_that_share_hosts_have_hierarchical_algorithms(self):
+        def names(*arguments):
+            return {row["algorithm"] for row in self.decisions(
+                "--ranks", "16", *arguments) if row["collective"] in
+                ("allreduce", "broadcast", "reduce", "allgather", "barrier")}
+        self.assertFalse({name for name in names() if "hierarch" in name})
+        shared = names("--ranks-per-host", "4", "--transport", "auto")
+        self.assertIn("hierarchical", shared)
+        self.assertTrue(shared & {"hierarchical_ring",
+                                  "hierarchical_doubling"}, shared)
+
     def test_the_decision_table_is_that_of_a_tuning_file(self):
         with tempfile.NamedTemporaryFile("w") as file:
             json.dump({"version": 1, "networks": [

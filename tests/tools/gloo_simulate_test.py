@@ -66,6 +66,29 @@ class GlooSimulate(unittest.TestCase):
             self.rows(*arguments, "--ranks-per-host", 8)[0]["time_us"],
             10 * plain)
 
+    def test_ranks_that_share_hosts_have_hierarchical_algorithms(self):
+        arguments = ("-c", "allreduce", "-n", 16, "-s", "8,64K",
+                     "--network", "ethernet")
+        flat = self.rows(*arguments)
+        self.assertFalse([row for row in flat if "hier" in row["algorithm"]])
+        rows = self.rows(*arguments, "--ranks-per-host", 4)
+        self.assertEqual(len(rows), len(flat) + 2 * 2)
+        for bytes in (8, 64 << 10):
+            best = min((row for row in rows if row["bytes"] == bytes),
+                       key=lambda row: row["time_us"])
+            self.assertIn("hierarchical", best["algorithm"])
+            chosen, = (row for row in rows
+                       if row["bytes"] == bytes and row["chosen"])
+            self.assertIn("hierarchical", chosen["algorithm"])
+        drawn = ("-c", "broadcast", "-a", "hierarchical", "-n", 4, "--text")
+        text = run(*drawn, "--ranks-per-host", 2)
+        self.assertEqual(text.returncode, 0, text.stderr)
+        self.assertIn("broadcast by hierarchical, 4 ranks, 2 per host",
+                      text.stdout)
+        without = run(*drawn)
+        self.assertEqual(without.returncode, 2)
+        self.assertIn("--ranks-per-host", without.stderr)
+
     def test_what_is_too_much_is_left_out_and_said(self):
         result = run("-c", "alltoall", "-n", "64", "-s", "8",
                      "--most-messages", "0.001")

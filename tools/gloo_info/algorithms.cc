@@ -31,7 +31,7 @@ struct Range {
 class Decisions {
  public:
   Decisions(const algorithms::Selection& selection, int ranks)
-      : selection_(selection), setting_{0, ranks} {}
+      : selection_(selection), setting_{0, ranks, 0, 2, selection.hosts()} {}
 
   std::vector<Range> ranges(Collective collective) const {
     std::vector<Range> found{at(collective, 0)};

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/hosts.h"
 #include "algorithms/simulate/simulate.h"
 
 namespace gloo_simulate {
@@ -61,8 +62,9 @@ class Names {
 
 std::vector<Arrow> arrowsOf(const Drawing& d) {
   const auto segments = static_cast<size_t>(d.segments);
+  const auto hosts = algorithms::HostMap::ofEqualHosts(d.ranks, d.ranksPerHost);
   simulate::Scenario scenario =
-      simulate::unitScenario(*d.algorithm, d.ranks, d.root, d.radix);
+      simulate::unitScenario(*d.algorithm, d.ranks, d.root, d.radix, &hosts);
   scenario.job.count *= segments;
   if (segments > 1) {
     scenario.job.options.segmentBytes = 1;
@@ -91,6 +93,9 @@ std::string titleOf(const Drawing& d) {
   std::ostringstream out;
   out << nameOf(d.algorithm->collective) << " by " << d.algorithm->name << ", "
       << d.ranks << " ranks";
+  if (d.ranksPerHost > 1) {
+    out << ", " << d.ranksPerHost << " per host";
+  }
   return out.str();
 }
 

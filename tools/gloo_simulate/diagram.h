@@ -14,10 +14,11 @@ struct Drawing {
   int root = 0;
   int radix = 2;
   int segments = 1;  // of each block
+  int ranksPerHost = 1;
 };
 
 // A line per round, a column per rank. Throws InvalidOperationException if the
-// algorithm does not work for this number of ranks.
+// algorithm does not work for this number of ranks and hosts.
 std::string textOf(const Drawing& drawing);
 
 // A space-time diagram: ranks across, rounds down, an arrow per message.

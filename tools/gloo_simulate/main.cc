@@ -47,7 +47,11 @@ void runSweep(const Options& options) {
 void draw(const Options& options) {
   const Drawing drawing{
       gloo::algorithms::findAlgorithm(options.collective, options.algorithm),
-      options.ranks.front(), options.root, options.radix, options.drawSegments};
+      options.ranks.front(),
+      options.root,
+      options.radix,
+      options.drawSegments,
+      options.network.ranksPerHost};
   if (options.text) {
     std::fputs(textOf(drawing).c_str(), stdout);
   }

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 
+#include "algorithms/hosts.h"
 #include "tools/gloo_simulate/networks.h"
 
 namespace gloo_simulate {
@@ -184,7 +185,15 @@ void validate(const Options& o) {
   }
   if (o.text || !o.drawFile.empty()) {
     require(one, "--text and --draw need --algorithm");
-    require(o.ranks.front() <= 64, "--text and --draw: at most 64 ranks");
+    const int ranks = o.ranks.front();
+    require(ranks <= 64, "--text and --draw: at most 64 ranks");
+    const auto hosts =
+        algorithms::HostMap::ofEqualHosts(ranks, o.network.ranksPerHost);
+    require(findAlgorithm(o.collective, o.algorithm)
+                ->offers({0, ranks, o.root, o.radix, &hosts}),
+            o.algorithm + " does not work for " + std::to_string(ranks) +
+                " ranks, " + std::to_string(o.network.ranksPerHost) +
+                " per host (--ranks-per-host)");
   }
 }
 

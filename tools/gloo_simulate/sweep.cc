@@ -39,9 +39,10 @@ class Sweep {
 
  private:
   void addRows(int ranks, size_t bytes) {
-    const algorithms::Setting setting{0, ranks, options_.root, options_.radix};
     const algorithms::Selection selection(options_.network, ranks,
                                           options_.segmentBytes);
+    const algorithms::Setting setting{0, ranks, options_.root, options_.radix,
+                                      selection.hosts()};
     const auto choice = selection.choose(options_.collective, setting, bytes,
                                          nullptr, kMaxSegmentBytes);
     for (const AlgorithmInfo& info :
@@ -54,19 +55,23 @@ class Sweep {
       }
       if (!info.offers(setting)) {
         if (options_.algorithm != "all") {
-          note_(MakeString(info.name, " does not work for ", ranks, " ranks"));
+          note_(MakeString(info.name, " does not work for ", ranks, " ranks, ",
+                           options_.network.ranksPerHost,
+                           " per host (--ranks-per-host)"));
         }
         continue;
       }
       const auto estimate =
           selection.estimate(info, setting, bytes, kMaxSegmentBytes);
-      add(info, ranks, bytes, estimate.segmentBytes, chosen);
+      add(info, setting, bytes, estimate.segmentBytes, chosen);
     }
   }
 
-  void add(const AlgorithmInfo& info, int ranks, size_t bytes, size_t segment,
-           bool chosen) {
+  void add(const AlgorithmInfo& info, const algorithms::Setting& setting,
+           size_t bytes, size_t segment, bool chosen) {
+    const int ranks = setting.size;
     simulate::Scenario scenario = scenarioOf(options_, info, ranks, bytes);
+    scenario.job.hosts = setting.hosts;
     scenario.job.options.segmentBytes = segment;
     if (const double messages = messagesOf(scenario);
         messages > options_.mostMessages) {
@@ -89,7 +94,7 @@ class Sweep {
         simulate::lowerBound(info.collective, ranks, total, options_.network);
     rows_.push_back({std::string(info.name), chosen, ranks, total, segment,
                      result.seconds, bound.seconds(), std::string(bound.term()),
-                     roundsOf(info, ranks), result.busiestBytes,
+                     roundsOf(info, setting), result.busiestBytes,
                      result.messages});
   }
 
@@ -118,11 +123,10 @@ class Sweep {
     return scenario.job.size * (perRank + segments);
   }
 
-  int roundsOf(const AlgorithmInfo& info, int ranks) {
-    const auto [it, isNew] = rounds_.try_emplace({&info, ranks}, 0);
+  int roundsOf(const AlgorithmInfo& info, const algorithms::Setting& s) {
+    const auto [it, isNew] = rounds_.try_emplace({&info, s.size}, 0);
     if (isNew) {
-      it->second =
-          simulate::roundsOf(info, ranks, options_.root, options_.radix);
+      it->second = simulate::roundsOf(info, s.size, s.root, s.radix, s.hosts);
     }
     return it->second;
   }

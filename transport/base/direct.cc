@@ -92,18 +92,33 @@ bool DirectLane::over(int rank, uint64_t round) const {
 }
 
 // Gives the core away now and then, as long as sleep would cost more.
-bool DirectLane::spin(int rank, uint64_t round, Deadline deadline) const {
-  const microseconds budget = lanes_.spinBudget();
-  const Deadline until(
-      std::min(deadline.at(), Deadline::Clock::now() + budget));
+bool DirectLane::spin(int rank, uint64_t round, Deadline deadline) {
+  if (lanes_.spinBudget().count() == 0) {
+    return over(rank, round);
+  }
+  return lanes_.crowded() ? spinCrowded(rank, round)
+                          : spinAlone(rank, round, deadline);
+}
+
+bool DirectLane::spinCrowded(int rank, uint64_t round) const {
   for (int yields = 0; !over(rank, round); yields++) {
-    const bool tired =
-        lanes_.crowded() ? yields >= kCrowdedYields : until.expired();
-    if (tired || budget.count() == 0) {
+    if (yields >= kCrowdedYields) {
       return false;
     }
     sched_yield();
-    for (int i = 0; i < kGlancesPerYield && !lanes_.crowded(); i++) {
+  }
+  return true;
+}
+
+bool DirectLane::spinAlone(int rank, uint64_t round, Deadline deadline) {
+  auto now = Deadline::Clock::now();
+  const auto until = std::min(deadline.at(), now + lanes_.spinBudget());
+  for (; !over(rank, round); now = Deadline::Clock::now()) {
+    if (now >= until || yielder_.shouldSleep(now)) {
+      return false;
+    }
+    yielder_.yield(now);
+    for (int i = 0; i < kGlancesPerYield; i++) {
       if (isThere(rank, round)) {
         return true;
       }

@@ -11,6 +11,7 @@
 #include "gloo/config.h"
 #include "gloo/internal/direct.h"
 #include "transport/base/link.h"
+#include "transport/base/yielder.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -32,11 +33,14 @@ class DirectLane final : public internal::Lane {
  private:
   void ring(int rank) override;
   Outcome waitLong(int rank, uint64_t round, Deadline deadline) override;
-  bool spin(int rank, uint64_t round, Deadline deadline) const;
+  bool spin(int rank, uint64_t round, Deadline deadline);
+  bool spinCrowded(int rank, uint64_t round) const;
+  bool spinAlone(int rank, uint64_t round, Deadline deadline);
   bool over(int rank, uint64_t round) const;
 
   DirectLanes& lanes_;
   std::atomic<uint64_t> tag_;
+  Yielder yielder_;
 };
 
 class DirectLanes final : public internal::Direct {

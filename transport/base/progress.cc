@@ -155,7 +155,8 @@ void ProgressDomain::drive(Lock& lock, const Ready& ready, Deadline deadline,
     ring(backgroundBell_);  // our polling takes back what it has armed
   }
   const bool patient = manner == Manner::kSleep;
-  Spinner spinner(!patient && crowded_.load(std::memory_order_relaxed),
+  Spinner spinner(yielder_,
+                  !patient && crowded_.load(std::memory_order_relaxed),
                   !patient && busyPoll_.load(std::memory_order_relaxed),
                   patient ? std::chrono::microseconds(0) : spinBudget_);
   for (uint32_t round = 0;; round++) {
@@ -179,7 +180,7 @@ void ProgressDomain::drive(Lock& lock, const Ready& ready, Deadline deadline,
     const auto next = spinner.next();
     if (next == Spinner::Next::kYield) {
       lock.unlock();
-      sched_yield();
+      spinner.yield();
       lock.lock();
     } else if (next == Spinner::Next::kBlock) {
       block(lock, ready, deadline);

@@ -23,6 +23,7 @@
 #include "gloo/config.h"
 #include "transport/base/fork.h"
 #include "transport/base/socket.h"
+#include "transport/base/yielder.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -140,6 +141,7 @@ class ProgressDomain {
   std::atomic<bool> busyPoll_{false};
   std::atomic<bool> crowded_{false};
   std::chrono::microseconds spinBudget_;
+  Yielder yielder_;  // the driver's
   Counters counters_;
   Origin origin_;
   UniqueFd epoll_;

@@ -6,6 +6,7 @@
 #include "gloo/common/deadline.h"
 #include "gloo/config.h"
 #include "transport/base/progress.h"
+#include "transport/base/yielder.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -18,8 +19,9 @@ class ProgressDomain::Spinner {
 
   enum class Next { kPoll, kYield, kBlock };
 
-  Spinner(bool crowded, bool busy, std::chrono::microseconds budget)
-      : crowded_(crowded), busy_(busy), budget_(budget) {}
+  Spinner(Yielder& yielder, bool crowded, bool busy,
+          std::chrono::microseconds budget)
+      : yielder_(yielder), crowded_(crowded), busy_(busy), budget_(budget) {}
 
   void reset() { rounds_ = 0; }
 
@@ -36,6 +38,15 @@ class ProgressDomain::Spinner {
       return Next::kBlock;
     }
     return rounds_ % kLookEvery == 0 ? look() : Next::kPoll;
+  }
+
+  // What kYield asks for.
+  void yield() {
+    if (crowded_) {
+      sched_yield();
+    } else {
+      yielder_.yield(Clock::now());
+    }
   }
 
  private:
@@ -61,11 +72,15 @@ class ProgressDomain::Spinner {
     if (now < yieldAt_) {
       return Next::kPoll;
     }
+    if (yielder_.shouldSleep(now) && !busy_) {
+      return Next::kBlock;
+    }
     // The scheduler sometimes puts us on the core that the peer needs.
     yieldAt_ = now + kYieldEvery;
     return Next::kYield;
   }
 
+  Yielder& yielder_;
   const bool crowded_;
   const bool busy_;
   const std::chrono::microseconds budget_;

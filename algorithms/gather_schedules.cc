@@ -10,7 +10,7 @@ const Blocks kOwnOutput{Area::kOutput, 0, 1};
 
 Step gatherFlatStep(const Setting& s, int i) {
   if (s.rank != s.root) {
-    return i == 0 ? Step::send(0, s.root, kOwnInput) : Step::idle(0);
+    return Step::send(0, s.root, kOwnInput);
   }
   const int peer = wrap(s.root + 1 + i, s.size);
   const Blocks target{Area::kOutput, peer, 1};
@@ -20,7 +20,7 @@ Step gatherFlatStep(const Setting& s, int i) {
 
 Step scatterFlatStep(const Setting& s, int i) {
   if (s.rank != s.root) {
-    return i == 0 ? Step::recv(0, s.root, kOwnOutput) : Step::idle(0);
+    return Step::recv(0, s.root, kOwnOutput);
   }
   const int peer = wrap(s.root + 1 + i, s.size);
   const Blocks source{Area::kInput, peer, 1};
@@ -108,9 +108,13 @@ Step scatterBinomialStep(const Setting& s, int i) {
 
 }  // namespace
 
-Schedule gatherFlat(const Setting& s) { return {s, s.size, gatherFlatStep}; }
+Schedule gatherFlat(const Setting& s) {
+  return {s, s.rank == s.root ? s.size : 1, gatherFlatStep};
+}
 
-Schedule scatterFlat(const Setting& s) { return {s, s.size, scatterFlatStep}; }
+Schedule scatterFlat(const Setting& s) {
+  return {s, s.rank == s.root ? s.size : 1, scatterFlatStep};
+}
 
 Schedule gatherBinomial(const Setting& s) {
   return {s, ceilLog2(s.size) + 3, gatherBinomialStep};

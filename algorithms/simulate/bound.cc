@@ -38,12 +38,30 @@ bool reduces(Collective collective) {
   }
 }
 
-// Of alltoall `bytes` are what one rank sends: a host sends that of all its
-// ranks.
-double leastMovedByHost(Collective collective, double hosts, double ranks) {
-  const bool toAll = collective == Collective::kAlltoall ||
-                     collective == Collective::kAlltoallv;
-  return leastMoved(collective, hosts) * (toAll ? ranks : 1);
+// The same of one of several hosts, whose ranks are one rank as far as others
+// are concerned: all have `most` of the n ranks, but for one that may have
+// fewer, `fewest`.
+double leastMovedByHost(Collective collective, double n, double most,
+                        double fewest) {
+  // With `own` ranks on the host.
+  const auto elsewhere = [n](double own) { return (n - own) / n; };
+  switch (collective) {
+    case Collective::kAllgather:
+    case Collective::kAllgatherv:
+    case Collective::kReduceScatter:
+    case Collective::kReduceScatterv:
+      return elsewhere(fewest);
+    case Collective::kScatter:
+    case Collective::kGather:
+    case Collective::kGatherv:
+      return elsewhere(most);  // wherever the root is
+    case Collective::kAlltoall:
+    case Collective::kAlltoallv:
+      // The bytes are what one rank sends: a host sends that of all of its own.
+      return std::max(most * elsewhere(most), fewest * elsewhere(fewest));
+    default:
+      return leastMoved(collective, std::ceil(n / most));
+  }
 }
 
 }  // namespace
@@ -76,6 +94,7 @@ Bound lowerBound(Collective collective, int size, size_t bytes,
   const LinkParameters& inside = network.inside;
   const int perHost = std::min(size, network.ranksPerHost);
   const int hosts = (size + perHost - 1) / perHost;
+  const int fewest = size - (hosts - 1) * perHost;
   // In the time of a message, all ranks of a host reach one other host each.
   int levels = 0;
   for (int64_t reached = 1; reached < hosts; reached *= perHost + 1) {
@@ -86,11 +105,12 @@ Bound lowerBound(Collective collective, int size, size_t bytes,
       ceilLog2(size) *
           (one ? alphaOf(inside) : std::min(alphaOf(inside), alphaOf(between))),
       levels * alphaOf(between));
-  bound.bandwidth = std::max(
-      leastMoved(collective, n) * all *
-          (one ? inside.gapPerByte
-               : std::min(inside.gapPerByte, between.gapPerByte)),
-      leastMovedByHost(collective, hosts, perHost) * all * between.gapPerByte);
+  bound.bandwidth =
+      std::max(leastMoved(collective, n) * all *
+                   (one ? inside.gapPerByte
+                        : std::min(inside.gapPerByte, between.gapPerByte)),
+               leastMovedByHost(collective, n, perHost, fewest) * all *
+                   between.gapPerByte);
   return bound;
 }
 

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/hosts.h"
+#include "algorithms/simulate/bound.h"
 #include "gloo/common/error.h"
 #include "tests/algorithms/jobs.h"
 
@@ -87,6 +89,46 @@ TEST(Simulate, AllreducesTakeWhatTheirFormulasSay) {
                   of("halving_doubling", n));
     expectSeconds(2 * (n - 1) * kAlpha + part * (2 * kBeta + kGamma),
                   of("ring", n));
+  }
+}
+
+// Nothing is quicker than to move the bytes and to reduce them, and, where a
+// rank has one message under way at a time, than ceil(log2 n) messages. (On a
+// host a rank has two ports.)
+void expectAboveTheBound(const AlgorithmInfo& info, int size, size_t bytes,
+                         int ranksPerHost, bool oneAtATime) {
+  const HostMap hosts = HostMap::ofEqualHosts(size, ranksPerHost);
+  if (!info.offers({0, size, 0, 2, &hosts})) {
+    return;
+  }
+  Scenario s = unitScenario(info, size, size / 2, 2, &hosts);
+  const size_t parts = info.blocks == nullptr ? static_cast<size_t>(size) : 1;
+  s.job.count = std::max<size_t>(1, bytes / parts);
+  s.job.options.segmentBytes = 64 << 10;
+  s.network = network(oneAtATime ? 0 : kOverhead);
+  s.network.between.gap = oneAtATime ? kAlpha : 0;
+  s.network.inside = s.network.between;
+  s.network.inside.gapPerByte /= 4;
+  s.network.ranksPerHost = ranksPerHost;
+  s.network.reducePerByte = 2 * kBeta;
+  const Bound bound =
+      lowerBound(info.collective, size, s.job.count * parts, s.network);
+  const double least =
+      oneAtATime ? bound.seconds() : std::max(bound.bandwidth, bound.reduction);
+  EXPECT_GE(secondsOf(s) * (1 + 1e-9) + 1e-10, least)
+      << s.job.str() << ", " << ranksPerHost << " per host";
+}
+
+TEST(Simulate, NothingIsBelowTheLowerBound) {
+  for (const AlgorithmInfo& info : catalogue()) {
+    for (const int size : {2, 3, 4, 5, 7, 8, 12, 16, 33, 64}) {
+      for (const size_t bytes : {1, 1000, 1 << 20}) {
+        expectAboveTheBound(info, size, bytes, 1, true);
+        for (const int ranksPerHost : {1, 2, 4}) {
+          expectAboveTheBound(info, size, bytes, ranksPerHost, false);
+        }
+      }
+    }
   }
 }
 

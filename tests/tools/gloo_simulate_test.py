@@ -3,6 +3,8 @@ Usage: gloo_simulate_test.py PROGRAM DOCS"""
 
 import json
 import pathlib
+import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -13,9 +15,9 @@ DOCS = pathlib.Path(sys.argv.pop(2))
 PROGRAM = sys.argv.pop(1)
 
 
-def run(*arguments):
+def run(*arguments, **more):
     return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True,
-                          text=True, timeout=600, check=False)
+                          text=True, timeout=600, check=False, **more)
 
 
 class GlooSimulate(unittest.TestCase):
@@ -90,11 +92,28 @@ class GlooSimulate(unittest.TestCase):
         self.assertIn("--ranks-per-host", without.stderr)
 
     def test_what_is_too_much_is_left_out_and_said(self):
-        result = run("-c", "alltoall", "-n", "64", "-s", "8",
-                     "--most-messages", "0.001")
+        result = run("-c", "allreduce", "-n", "64", "-s", "8",
+                     "--most-actions", "0.002")
         self.assertEqual(result.returncode, 0)
-        self.assertRegex(result.stderr, "pairwise is left out.*most-messages")
-        self.assertRegex(result.stdout, "(?m)^ *64 .* bruck")
+        self.assertRegex(result.stderr, "flat is left out.*most-actions")
+        self.assertRegex(result.stdout, "(?m)^ *64 .* recursive_doubling")
+
+    # Without --most-actions some of these would take hours and 30 GiB.
+    def test_16384_ranks_take_bounded_memory(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+        for collective, most, rows in (("alltoall", 100, 0), ("gather", 100, 2),
+                                       ("allreduce", 2, 3)):
+            result = run("-c", collective, "-n", 16384, "-s", "8",
+                         "--most-actions", most, preexec_fn=limit)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(len(re.findall("(?m)^ *16384 ", result.stdout)),
+                             rows, result.stdout + result.stderr)
+
+    def test_sizes_are_those_that_were_asked_for(self):
+        for collective in ("gatherv", "alltoallv", "allgatherv", "broadcast"):
+            for row in self.rows("-c", collective, "-n", 4, "-s", "64K"):
+                self.assertEqual(row["bytes"], 65536, collective)
 
     def test_plots_and_draws_well_formed_svg(self):
         plot, drawing = self.folder / "plot.svg", self.folder / "drawing.svg"

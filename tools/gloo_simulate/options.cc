@@ -26,7 +26,7 @@ struct Raw {
   double bandwidth = 0;
   double reduction = 0;
   double copy = 0;
-  double mostMessages = 100;
+  double mostActions = 100;
   bool outOfPlace = false;
 };
 
@@ -76,8 +76,9 @@ void addReport(CLI::App& app, Options& options, Raw& raw) {
                  "also write the rows to this file");
   app.add_option("--plot", options.plotFile,
                  "time against size, a panel for each number of ranks, as SVG");
-  app.add_option("--most-messages", raw.mostMessages,
-                 "leave out what sends more, in millions; 100");
+  app.add_option("--most-actions", raw.mostActions,
+                 "leave out what takes more messages sent and received, copies "
+                 "and reductions, in millions; 100");
   app.add_flag("--text", options.text,
                "print the schedule of --algorithm for the first of --ranks, "
                "and simulate nothing");
@@ -145,8 +146,7 @@ void take(const CLI::App& app, const Raw& raw, Options& options) {
     options.segmentBytes = parseBytes(raw.segment);
   }
   options.inPlace = !raw.outOfPlace;
-  options.mostMessages =
-      positive(app, "--most-messages", raw.mostMessages) * 1e6;
+  options.mostActions = positive(app, "--most-actions", raw.mostActions) * 1e6;
   if (options.slowRank >= 0 && app.count("--slow-factor") == 0) {
     options.slowFactor = 2;
   }

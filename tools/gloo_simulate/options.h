@@ -33,7 +33,7 @@ struct Options {
   // How it is told.
   std::string jsonFile;
   std::string plotFile;
-  double mostMessages = 1e8;
+  double mostActions = 1e8;
 
   // Other tasks.
   bool text = false;                    // one schedule, to stdout

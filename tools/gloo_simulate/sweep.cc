@@ -73,12 +73,12 @@ class Sweep {
     simulate::Scenario scenario = scenarioOf(options_, info, ranks, bytes);
     scenario.job.hosts = setting.hosts;
     scenario.job.options.segmentBytes = segment;
-    if (const double messages = messagesOf(scenario);
-        messages > options_.mostMessages) {
+    if (const double actions = actionsOf(scenario);
+        actions > options_.mostActions) {
       note_(MakeString(info.name, " is left out for ", ranks, " ranks and ",
                        bytes, " bytes: about ",
-                       static_cast<int64_t>(messages / 1e6),
-                       " million messages (--most-messages)"));
+                       static_cast<int64_t>(actions / 1e6),
+                       " million actions (--most-actions)"));
       return;
     }
     simulate::Observer observer;
@@ -87,9 +87,7 @@ class Sweep {
                            " bytes: ", actions / 1000000, " million actions"));
     };
     const simulate::Result result = simulate::simulate(scenario, observer);
-    const size_t total =
-        algorithms::sharedBytes(info.collective, ranks, sharedCounts(scenario),
-                                scenario.job.options.elementSize);
+    const size_t total = totalBytes(scenario);
     const simulate::Bound bound =
         simulate::lowerBound(info.collective, ranks, total, options_.network);
     rows_.push_back({std::string(info.name), chosen, ranks, total, segment,
@@ -98,29 +96,26 @@ class Sweep {
                      result.messages});
   }
 
-  // What sharedBytes() wants to know of the v-collectives.
-  algorithms::Counts sharedCounts(const simulate::Scenario& scenario) {
-    const auto ranks = static_cast<size_t>(scenario.job.size);
-    offsets_.clear();
-    for (size_t i = 0; i <= ranks; i++) {
-      offsets_.push_back(i * scenario.job.count);
-    }
-    return {scenario.job.count, offsets_.data(), offsets_.data()};
+  // Of the vector, or of all ranks' blocks together.
+  static size_t totalBytes(const simulate::Scenario& scenario) {
+    const algorithms::verify::Job& job = scenario.job;
+    return job.count * job.options.elementSize *
+           (job.algorithm->blocks == nullptr ? static_cast<size_t>(job.size)
+                                             : 1);
   }
 
-  // About how many.
-  static double messagesOf(const simulate::Scenario& scenario) {
-    const auto work =
-        scenario.job.algorithm->work(scenario.job.setting(scenario.job.root));
-    const double perRank = std::max(work.rounds, work.messages);
-    const double bytes =
-        static_cast<double>(scenario.job.count *
-                            scenario.job.options.elementSize) *
-        (scenario.job.algorithm->blocks == nullptr ? scenario.job.size : 1);
-    const double segments =
-        work.moved * bytes /
-        static_cast<double>(scenario.job.options.segmentBytes);
-    return scenario.job.size * (perRank + segments);
+  // About how many actions it takes: those of one segment, and one more for
+  // each further segment of the busiest rank.
+  static double actionsOf(const simulate::Scenario& scenario) {
+    const algorithms::verify::Job& job = scenario.job;
+    double steps = 0;
+    for (int rank = 0; rank < job.size; rank++) {
+      steps += job.algorithm->schedule(job.setting(rank)).steps();
+    }
+    const double moved = job.algorithm->work(job.setting(job.root)).moved;
+    return steps + job.size * moved *
+                       static_cast<double>(totalBytes(scenario)) /
+                       static_cast<double>(job.options.segmentBytes);
   }
 
   int roundsOf(const AlgorithmInfo& info, const algorithms::Setting& s) {
@@ -135,7 +130,6 @@ class Sweep {
   const std::function<void(const std::string&)>& note_;
   const std::function<void(const std::string&)>& progress_;
   std::vector<Row> rows_;
-  std::vector<size_t> offsets_;
   std::map<std::pair<const AlgorithmInfo*, int>, int> rounds_;
 };
 

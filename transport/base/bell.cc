@@ -43,6 +43,18 @@ void futexWait(std::atomic<uint32_t>& word, Deadline deadline) {
   }
 }
 
+// Who has waited takes the lock as wanted, since others may wait still.
+void Mutex::lockSlowly() {
+  while (state_.exchange(kWanted, std::memory_order_acquire) != kFree) {
+    syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, kWanted, nullptr, nullptr,
+            0);
+  }
+}
+
+void Mutex::wakeOne() {
+  syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
 UniqueFd makeBell() {
   UniqueFd bell(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!bell) {
@@ -66,6 +78,11 @@ void waitReadable(int a, int b, Deadline deadline) {
   pollfd fds[2] = {{a, POLLIN, 0}, {b, POLLIN, 0}};
   timespec storage;
   ppoll(fds, 2, timeLeft(deadline, &storage), nullptr);
+}
+
+bool waitReadable(int fd, std::chrono::milliseconds limit) {
+  pollfd what{fd, POLLIN, 0};
+  return poll(&what, 1, static_cast<int>(limit.count())) > 0;
 }
 
 void futexWake(std::atomic<uint32_t>& word) {

@@ -230,10 +230,6 @@ Pair& Context::makePair(int peer) {
   return static_cast<Pair&>(*slot);
 }
 
-Pair* Context::pairAt(int peer) const {
-  return static_cast<Pair*>(pairs_[static_cast<size_t>(peer)].get());
-}
-
 std::unique_ptr<transport::UnboundBuffer> Context::createUnboundBuffer(
     void* ptr, size_t size) {
   checkUsable("createUnboundBuffer");
@@ -326,10 +322,8 @@ void Context::failPending() {
   }
 }
 
-void Context::throwIfFailed(std::string_view operation) const {
-  if (cause_ != nullptr) {
-    internal::throwCause(*cause_, MakeString("rank ", rank(), ": ", operation));
-  }
+void Context::throwFailure(std::string_view operation) const {
+  internal::throwCause(*cause_, MakeString("rank ", rank(), ": ", operation));
 }
 
 void Context::checkUsable(const char* what) const {

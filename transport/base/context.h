@@ -138,7 +138,11 @@ class Context final : public transport::Context,
   void checkSources(const std::vector<int>& sources, uint64_t slot);
   Pair& usablePair(int peer);
   void checkPresent(Pair& pair, const uint64_t* receiveSlot);
-  void throwIfFailed(std::string_view operation) const;
+  void throwIfFailed(std::string_view operation) const {
+    if (cause_ != nullptr) {
+      throwFailure(operation);
+    }
+  }
   // "recv from rank 2, slot 0x2a, 0 of 4096 bytes, over tcp"
   std::string describe(const Operation& op) const;
 
@@ -240,7 +244,10 @@ class Context final : public transport::Context,
     bool alive = false;
   };
 
-  Pair* pairAt(int peer) const;
+  [[noreturn]] void throwFailure(std::string_view operation) const;
+  Pair* pairAt(int peer) const {
+    return static_cast<Pair*>(pairs_[static_cast<size_t>(peer)].get());
+  }
   Pair& makePair(int peer);
   void goodbye(ProgressDomain::Lock& lock);
   void failPending();

@@ -317,8 +317,9 @@ void Pair::onComplete(void* token) {
   if (failed_) {
     return;
   }
-  partsInLink_--;
-  partDone(*static_cast<Operation*>(token));
+  auto& op = *static_cast<Operation*>(token);
+  inLink_ -= weightOf(op);
+  partDone(op);
   pump();
 }
 

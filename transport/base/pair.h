@@ -230,6 +230,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   bool prepareDirect(Operation& op, const StoredAdvert& advert);
   void activate(Operation& op);
   void activateAtOnce(Operation& op);
+  static int weightOf(const Operation& op);
   bool sendPart(Operation& op, size_t* given);
   FrameHeader partHeader(const Operation& op, uint64_t offset);
   bool writePart(Operation& op, const char* from, size_t bytes, uint64_t offset,
@@ -311,7 +312,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   SlotTable slots_;
   Fifo<Operation> backlog_;
   Fifo<Operation> active_;
-  int partsInLink_ = 0;
+  int inLink_ = 0;           // weight of the parts that the link has
   uint32_t introduced_ = 0;  // by us
   uint32_t seen_ = 0;        // of the peer's
   Fifo<Intro> unseen_;

@@ -120,7 +120,7 @@ void Pair::readParts(Operation& op) {
     op.bytesQueued += bytes;
     if (!link_->read(to, bytes, region, remote, &op)) {
       op.parts++;
-      partsInLink_++;
+      inLink_ += weightOf(op);
     }
   }
   if (op.bytesQueued == op.wanted && op.parts == 0) {

@@ -10,12 +10,19 @@ namespace transport::base {
 
 namespace {
 
-// Parts of one pair that are with the link at a time, and bytes that one call
-// hands over before other work gets its turn.
-constexpr int kPartsInLink = 2;
+// What one pair may have with the link at a time: two parts, or as many short
+// ones as keep a link busy while their completions are on their way.
+constexpr int kInLink = 16;
+constexpr int kPartWeight = 8;
+constexpr size_t kShortBytes = size_t{64} << 10;
+// Bytes that one call hands over before other work gets its turn.
 constexpr size_t kPumpBytes = size_t{1} << 20;
 
 }  // namespace
+
+int Pair::weightOf(const Operation& op) {
+  return op.bytes <= kShortBytes ? 1 : kPartWeight;
+}
 
 void Pair::startSend(Operation& op) {
   if (link_ == nullptr) {
@@ -109,7 +116,7 @@ void Pair::sendEager(Operation& op) {
     finishOperation(op, Operation::State::kDone);
   } else {
     op.parts++;
-    partsInLink_++;
+    inLink_ += weightOf(op);
   }
 }
 
@@ -201,7 +208,7 @@ void Pair::activateAtOnce(Operation& op) {
 bool Pair::pump() {
   bool moved = false;
   size_t given = 0;
-  while (!failed_ && !active_.empty() && partsInLink_ < kPartsInLink) {
+  while (!failed_ && !active_.empty() && inLink_ < kInLink) {
     if (given >= kPumpBytes) {
       context_.device().addPump(pump_);
       return moved;
@@ -243,7 +250,7 @@ bool Pair::sendPart(Operation& op, size_t* given) {
   if (left) {
     partDone(op);
   } else {
-    partsInLink_++;
+    inLink_ += weightOf(op);
   }
   return !last;
 }

@@ -9,7 +9,6 @@
 
 #include "gloo/common/env.h"
 #include "gloo/common/error.h"
-#include "transport/base/bell.h"
 #include "transport/base/spinner.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -23,7 +22,12 @@ using Clock = Deadline::Clock;
 // Rounds of a glance: longer than a peer takes that answers at once.
 constexpr int kGlances = 64;
 constexpr std::chrono::microseconds kDefaultSpin{500};
+// Between two looks of the background thread whether threads drive; and once
+// they have done so each time for a while: a look costs the one that it
+// interrupts.
 constexpr milliseconds kDoze{1};
+constexpr milliseconds kLongDoze{4};
+constexpr int kDozesUntilLong = 16;
 
 int coresAvailable() {
   cpu_set_t set;
@@ -58,14 +62,10 @@ ProgressDomain::~ProgressDomain() {
   thread_.join();
 }
 
-ProgressDomain::Lock ProgressDomain::lock() {
-  Lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) {
-    wanted_.fetch_add(1, std::memory_order_relaxed);
-    lock.lock();
-    wanted_.fetch_sub(1, std::memory_order_relaxed);
-  }
-  return lock;
+void ProgressDomain::lockInTurn(Lock& lock) {
+  wanted_.fetch_add(1, std::memory_order_relaxed);
+  lock.lock();
+  wanted_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void ProgressDomain::add(Poller& poller) {
@@ -306,10 +306,12 @@ void ProgressDomain::backgroundLoop() {
 // Keeps out of the way while threads drive. Takes no lock: a spinning driver is
 // not disturbed. Returns when nobody has driven for a while; false: to stop.
 bool ProgressDomain::doze() {
-  for (;;) {
+  for (int dozes = 0;; dozes++) {
     const uint64_t before = drives_;
-    waitReadable(backgroundBell_.get(), -1, Deadline(Clock::now() + kDoze));
-    silence(backgroundBell_);
+    if (waitReadable(backgroundBell_.get(),
+                     dozes < kDozesUntilLong ? kDoze : kLongDoze)) {
+      silence(backgroundBell_);
+    }
     if (stopping_) {
       return false;
     }

@@ -30,12 +30,6 @@ constexpr milliseconds kLinkCheck{20};
 constexpr uint64_t kChannel = UINT64_MAX;
 constexpr uint64_t kAsyncEvents = UINT64_MAX - 1;
 
-// Parts of a request id; see tagOf().
-constexpr int kReceiveBit = 63;
-constexpr int kPlaceShift = 48;
-constexpr int kGenerationShift = 32;
-constexpr uint32_t kMaxPlaces = 1u << (kReceiveBit - kPlaceShift);
-
 }  // namespace
 
 VerbsPoller::VerbsPoller(const attr& wanted)
@@ -85,11 +79,6 @@ void VerbsPoller::remove(uint32_t place) {
   places_[place].generation = generation;
   places_[place].touched = touched;
   free_.push_back(place);
-}
-
-uint64_t VerbsPoller::tagOf(uint32_t place, bool receives) const {
-  return uint64_t{receives} << kReceiveBit | uint64_t{place} << kPlaceShift |
-         uint64_t{places_[place].generation} << kGenerationShift;
 }
 
 void VerbsPoller::attach(uint32_t place, VerbsLink& link, int socket) {

@@ -44,7 +44,10 @@ class VerbsPoller final : public base::Poller {
   uint32_t add();
   void remove(uint32_t place);
   // What request ids of this place have in their upper half.
-  uint64_t tagOf(uint32_t place, bool receives) const;
+  uint64_t tagOf(uint32_t place, bool receives) const {
+    return uint64_t{receives} << kReceiveBit | uint64_t{place} << kPlaceShift |
+           uint64_t{places_[place].generation} << kGenerationShift;
+  }
   // From now on the link hears of its completions and its socket. Throws
   // IoException.
   void attach(uint32_t place, VerbsLink& link, int socket);
@@ -57,6 +60,12 @@ class VerbsPoller final : public base::Poller {
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  // Parts of a request id; see tagOf().
+  static constexpr int kReceiveBit = 63;
+  static constexpr int kPlaceShift = 48;
+  static constexpr int kGenerationShift = 32;
+  static constexpr uint32_t kMaxPlaces = 1u << (kReceiveBit - kPlaceShift);
 
   struct Place {
     VerbsLink* link = nullptr;

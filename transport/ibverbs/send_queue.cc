@@ -32,6 +32,7 @@ SendQueue::SendQueue(ibv_qp* qp, const Layout& layout, uint64_t tag,
       inlined_(size_t{kChain} * layout.inlineBytes),
       posted_(std::bit_ceil(layout.depth)) {
   done_.reserve(layout.depth);
+  prepareChain();
 }
 
 void SendQueue::open(uint32_t credits) {
@@ -50,7 +51,7 @@ bool SendQueue::send(const FrameHeader& header, const char* payload,
   counts_.framesSent++;
   counts_.bytesSent += header.payloadBytes;
   Item item;
-  item.header = header;
+  item.header = &header;
   item.local = payload;
   item.bytes = header.payloadBytes;
   if (postNow(item)) {
@@ -158,8 +159,12 @@ bool SendQueue::postNow(const Item& item) {
 
 bool SendQueue::flush() {
   bool any = false;
-  while (count_ > 0 && room(at(0))) {
-    Item& item = at(0);
+  while (count_ > 0) {
+    Item& item = at(0).item;
+    item.header = &at(0).header;
+    if (!room(item)) {
+      break;
+    }
     append(item);
     // A frame was copied; so was what is inlined, but that may be a put, which
     // ends when it has arrived.
@@ -179,33 +184,51 @@ bool SendQueue::flush() {
   return any;
 }
 
+// What is the same for all requests.
+void SendQueue::prepareChain() {
+  for (uint32_t i = 0; i < kChain; i++) {
+    requests_[i].sg_list = &places_[i];
+    requests_[i].next = i + 1 < kChain ? &requests_[i + 1] : nullptr;
+  }
+}
+
 // REQUIRES room(item).
 void SendQueue::append(const Item& item) {
-  ibv_send_wr& request = requests_[chained_];
-  ibv_sge& place = places_[chained_];
+  const uint32_t at = chained_++;
+  ibv_send_wr& request = requests_[at];
+  ibv_sge& place = places_[at];
   Posted& posted = postedAt(next_);
   posted = Posted{};
-  request = ibv_send_wr{};
-  request.wr_id = tag_ + next_;
+  request.wr_id = tag_ + next_++;
   if (item.what == What::kFrame) {
-    place.addr =
-        reinterpret_cast<uintptr_t>(fill(item, chained_, &posted.slot));
+    place.addr = reinterpret_cast<uintptr_t>(fill(item, at, &posted.slot));
     place.length = static_cast<uint32_t>(FrameHeader::kBytes + item.bytes);
     place.lkey = layout_.localKey;
   } else {
     place.addr = reinterpret_cast<uintptr_t>(item.local);
     place.length = static_cast<uint32_t>(item.bytes);
     place.lkey = item.localKey;
-    posted.token = item.token;
     posted.end = item.what == What::kEnd;
-    borrowed_ += item.token != nullptr ? 1 : 0;
   }
-  request.sg_list = &place;
   request.num_sge = place.length > 0 ? 1 : 0;
   describe(item, request);
   credits_ -= takesCredit(item) ? 1 : 0;
-  next_++;
-  chained_++;
+  if (item.what != What::kFrame && item.token != nullptr) {
+    posted.token = item.token;
+    borrowed_++;
+    unknown_ = at;
+  }
+  if (++unsignalled_ >= signalEvery_ || posted.end) {
+    signal(at);
+  }
+}
+
+// A completion tells of all requests before it.
+void SendQueue::signal(uint32_t at) {
+  requests_[at].send_flags |= IBV_SEND_SIGNALED;
+  counts_.signalled++;
+  unsignalled_ = chained_ - 1 - at;
+  unknown_ = kNone;
 }
 
 // Puts a frame where it leaves from.
@@ -217,7 +240,7 @@ char* SendQueue::fill(const Item& item, uint32_t at, bool* slot) {
     slotsTaken_++;
     *slot = true;
   }
-  FrameHeader header = item.header;
+  FrameHeader header = *item.header;
   header.linkCredits = static_cast<uint16_t>(receives_.takeOwed(UINT16_MAX));
   base::encode(header, to);
   if (item.bytes > 0) {
@@ -230,6 +253,7 @@ char* SendQueue::fill(const Item& item, uint32_t at, bool* slot) {
 void SendQueue::describe(const Item& item, ibv_send_wr& request) {
   const bool told = item.immediate != base::kNoImmediate;
   request.imm_data = htonl(item.immediate);
+  request.send_flags = 0;
   if (item.what == What::kRead) {
     request.opcode = IBV_WR_RDMA_READ;
   } else if (item.what == What::kWrite) {
@@ -237,38 +261,21 @@ void SendQueue::describe(const Item& item, ibv_send_wr& request) {
   } else {
     request.opcode = told ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
   }
-  if (item.what == What::kRead || item.what == What::kWrite) {
-    request.wr.rdma.remote_addr = item.remote.address;
-    request.wr.rdma.rkey = item.remote.key;
-  }
-  if (item.what == What::kEnd) {
-    request.send_flags |= IBV_SEND_SIGNALED;
-  }
+  request.wr.rdma.remote_addr = item.remote.address;
+  request.wr.rdma.rkey = item.remote.key;
   if (item.what != What::kRead && item.hosts && request.num_sge > 0 &&
       fitsInline(request.sg_list->length)) {
     request.send_flags |= IBV_SEND_INLINE;
   }
 }
 
-// The last of those that use the caller's memory asks for a completion: it
-// tells of all before it.
+// The last of those that use the caller's memory asks for a completion.
 void SendQueue::post() {
-  uint32_t lastToken = kChain;
-  for (uint32_t i = 0; i < chained_; i++) {
-    requests_[i].next = i + 1 < chained_ ? &requests_[i + 1] : nullptr;
-    if (postedAt(next_ - chained_ + i).token != nullptr) {
-      lastToken = i;
-    }
+  if (unknown_ != kNone) {
+    signal(unknown_);
   }
-  for (uint32_t i = 0; i < chained_; i++) {
-    if (++unsignalled_ >= signalEvery_ || i == lastToken) {
-      requests_[i].send_flags |= IBV_SEND_SIGNALED;
-    }
-    if ((requests_[i].send_flags & IBV_SEND_SIGNALED) != 0) {
-      counts_.signalled++;
-      unsignalled_ = 0;
-    }
-  }
+  ibv_send_wr& last = requests_[chained_ - 1];
+  ibv_send_wr* const behind = std::exchange(last.next, nullptr);
   ibv_send_wr* bad = nullptr;
   counts_.posts += chained_;
   counts_.doorbells++;
@@ -277,6 +284,7 @@ void SendQueue::post() {
       error != 0) {
     error_ = error;
   }
+  last.next = behind;
 }
 
 void SendQueue::completed(uint32_t sequence) {
@@ -296,18 +304,19 @@ void SendQueue::keep(const Item& item, bool copy) {
   if (count_ == queue_.size()) {
     grow();
   }
-  Item& kept = at(count_++);
-  std::vector<char> memory = std::move(kept.copy);
-  kept = item;
-  kept.copy = std::move(memory);
+  Kept& kept = at(count_++);
+  kept.item = item;
+  if (item.header != nullptr) {
+    kept.header = *item.header;
+  }
   if (copy && item.bytes > 0) {
     kept.copy.assign(item.local, item.local + item.bytes);
-    kept.local = kept.copy.data();
+    kept.item.local = kept.copy.data();
   }
 }
 
 void SendQueue::grow() {
-  std::vector<Item> bigger(2 * queue_.size());
+  std::vector<Kept> bigger(2 * queue_.size());
   for (uint32_t i = 0; i < count_; i++) {
     bigger[i] = std::move(at(i));  // a moved vector keeps its memory's place
   }
@@ -318,6 +327,7 @@ void SendQueue::grow() {
 void SendQueue::clear() {
   count_ = chained_ = 0;
   borrowed_ = 0;
+  unknown_ = kNone;
   open_ = false;
   done_.clear();
 }

@@ -87,14 +87,19 @@ class SendQueue {
   enum class What : uint8_t { kFrame, kWrite, kRead, kEnd, kCredits };
   struct Item {
     What what = What::kFrame;
-    base::FrameHeader header;
+    bool hosts = true;
+    uint32_t immediate = base::kNoImmediate;
+    uint32_t localKey = 0;
+    const base::FrameHeader* header = nullptr;
     const char* local = nullptr;
     size_t bytes = 0;
-    uint32_t localKey = 0;
-    bool hosts = true;
     base::RemoteMemory remote;
-    uint32_t immediate = base::kNoImmediate;
     void* token = nullptr;
+  };
+  // One that waits.
+  struct Kept {
+    Item item;
+    base::FrameHeader header;
     std::vector<char> copy;  // of the payload of a frame without token
   };
   // A request that was posted.
@@ -104,17 +109,20 @@ class SendQueue {
     bool end = false;
   };
   static constexpr uint32_t kChain = 16;
+  static constexpr uint32_t kNone = UINT32_MAX;
 
   bool takesCredit(const Item& item) const;
   bool fitsInline(size_t bytes) const { return bytes <= layout_.inlineBytes; }
   bool room(const Item& item) const;
   void append(const Item& item);
+  void prepareChain();
   char* fill(const Item& item, uint32_t at, bool* slot);
   void describe(const Item& item, ibv_send_wr& request);
+  void signal(uint32_t at);
   void post();
   bool postNow(const Item& item);
   void keep(const Item& item, bool copy);
-  Item& at(uint32_t i) { return queue_[(first_ + i) % queue_.size()]; }
+  Kept& at(uint32_t i) { return queue_[(first_ + i) % queue_.size()]; }
   void grow();
   Posted& postedAt(uint32_t sequence) {
     return posted_[sequence & (posted_.size() - 1)];
@@ -135,15 +143,19 @@ class SendQueue {
   uint32_t allCredits_ = 0;
 
   // Waiting: a ring whose items keep their memory.
-  std::vector<Item> queue_ = std::vector<Item>(16);
+  std::vector<Kept> queue_ = std::vector<Kept>(16);
   uint32_t first_ = 0;
   uint32_t count_ = 0;
 
-  // Prepared, to be posted with one doorbell.
+  // Prepared, to be posted with one doorbell. Each has its own place and, but
+  // for the last that is posted, the next one behind it.
   std::array<ibv_send_wr, kChain> requests_{};
   std::array<ibv_sge, kChain> places_{};
   std::vector<char> inlined_;
   uint32_t chained_ = 0;
+  // Of them, the last one that uses the caller's memory and has nobody behind
+  // it yet that asks for a completion.
+  uint32_t unknown_ = kNone;
 
   // On their way, by sequence number modulo a power of two.
   std::vector<Posted> posted_;

@@ -95,12 +95,12 @@ const TestTransport& chosenTransport(bool lazy) {
   throw std::runtime_error("there is no transport '" + name + "' to test");
 }
 
-bool isRequired(const std::string& transport) {
+bool isRequired(const std::string& name) {
   const char* list = std::getenv("GLOO_REQUIRE");
   std::istringstream words(list != nullptr ? list : "");
   for (std::string word; std::getline(words, word, ',');) {
     // tcp_lazy needs what tcp needs
-    if (transport == word || transport.rfind(word + "_", 0) == 0) {
+    if (name == word || name.rfind(word + "_", 0) == 0) {
       return true;
     }
   }

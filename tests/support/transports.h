@@ -28,20 +28,23 @@ const std::vector<TestTransport>& transports();
 // name.
 const TestTransport& chosenTransport(bool lazy = false);
 
-// Whether GLOO_REQUIRE (a list: "tcp,shm") names this transport: then it may
-// not be skipped.
-bool isRequired(const std::string& transport);
+// Whether GLOO_REQUIRE (a list: "tcp,shm,namespaces") names this transport, or
+// what else a machine may lack: then it may not be skipped.
+bool isRequired(const std::string& name);
 
 }  // namespace test
 GLOO_NAMESPACE_END
 
-// Skips the test where the machine lacks what the transport needs, and fails it
-// when GLOO_REQUIRE says that the machine has it.
-#define SKIP_UNLESS_AVAILABLE(transport)                                     \
-  if (const std::string missing = (transport).missing(); !missing.empty()) { \
-    if (::gloo::test::isRequired((transport).name)) {                        \
-      FAIL() << (transport).name << " is required, but " << missing;         \
-    }                                                                        \
-    GTEST_SKIP() << missing;                                                 \
-  }                                                                          \
+// Skips the test where the machine lacks `name`, `why` says how (empty: it does
+// not), and fails it when GLOO_REQUIRE says that the machine has it.
+#define SKIP_IF_MISSING(name, why)                           \
+  if (const std::string missing = (why); !missing.empty()) { \
+    if (::gloo::test::isRequired(name)) {                    \
+      FAIL() << (name) << " is required, but " << missing;   \
+    }                                                        \
+    GTEST_SKIP() << missing;                                 \
+  }                                                          \
   static_assert(true, "")
+
+#define SKIP_UNLESS_AVAILABLE(transport) \
+  SKIP_IF_MISSING((transport).name, (transport).missing())

@@ -19,6 +19,7 @@
 #include "gloo/transport/tcp/device.h"
 #include "tests/support/process_group.h"
 #include "tests/support/spawn.h"
+#include "tests/support/transports.h"
 #include "tests/transport/contract/contract.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -30,7 +31,7 @@ std::string linkTo(transport::Context& context, int peer) {
 }
 
 // Why this machine does not let us do it; empty: it does.
-std::string missing(int namespaces) {
+std::string whyWithout(int namespaces) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::_exit(::unshare(namespaces) == 0 ? 0 : errno);
@@ -119,9 +120,7 @@ class NamespacesTest : public testing::Test {
 
 TEST_F(NamespacesTest, OtherProcessAndIpcNamespacesAndHostNamesShareMemory) {
   constexpr int kNamespaces = CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS;
-  if (const std::string why = missing(kNamespaces); !why.empty()) {
-    GTEST_SKIP() << why;
-  }
+  SKIP_IF_MISSING("namespaces", whyWithout(kNamespaces));
   run("shm", [&](int rank) {
     enter(kNamespaces);
     const std::string name = "container" + std::to_string(rank);
@@ -131,9 +130,7 @@ TEST_F(NamespacesTest, OtherProcessAndIpcNamespacesAndHostNamesShareMemory) {
 
 // The caller's Unix socket is in another network, its call comes from this one.
 TEST_F(NamespacesTest, AnotherNetworkNamespaceMeansTcp) {
-  if (const std::string why = missing(CLONE_NEWNET); !why.empty()) {
-    GTEST_SKIP() << why;
-  }
+  SKIP_IF_MISSING("namespaces", whyWithout(CLONE_NEWNET));
   const int ours = ::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
   ASSERT_GE(ours, 0);
   run(
@@ -154,9 +151,7 @@ TEST_F(NamespacesTest, AnotherNetworkNamespaceMeansTcp) {
 
 // Without a map nobody has a number there, this user neither.
 TEST_F(NamespacesTest, AUserNamespaceWithoutUsersMeansTcpOnEitherSide) {
-  if (const std::string why = missing(CLONE_NEWUSER); !why.empty()) {
-    GTEST_SKIP() << why;
-  }
+  SKIP_IF_MISSING("namespaces", whyWithout(CLONE_NEWUSER));
   for (const int alone : {0, 1}) {
     run("tcp", [&](int rank) {
       if (rank == alone) {
@@ -167,9 +162,8 @@ TEST_F(NamespacesTest, AUserNamespaceWithoutUsersMeansTcpOnEitherSide) {
 }
 
 TEST_F(NamespacesTest, AnotherUserMeansTcpOnEitherSide) {
-  if (::geteuid() != 0) {
-    GTEST_SKIP() << "only root can become another user";
-  }
+  SKIP_IF_MISSING("root",
+                  ::geteuid() == 0 ? "" : "only root can become another user");
   for (const int other : {0, 1}) {
     run("tcp", [&](int rank) {
       if (rank == other) {

@@ -95,7 +95,7 @@ void DirectRun::run() {
 
 uint64_t DirectRun::begin() {
   const uint64_t before = lane_.round();
-  if (before > 0) {
+  if (before > lane_.seen()) {
     waitForAll(before);
   }
   return before + 1;
@@ -119,6 +119,7 @@ void DirectRun::waitForAll(uint64_t round) {
       waitFor(rank, round);
     }
   }
+  lane_.setSeen(round);
 }
 
 void DirectRun::waitFor(int rank, uint64_t round) {

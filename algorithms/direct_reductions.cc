@@ -111,7 +111,7 @@ void DirectRun::swapAllreduce() {
     const uint64_t round = begin();
     copy(mine(round), input_ + at, length);
     publish(round);
-    waitFor(other, round);
+    waitForAll(round);
     combinePair(output_ + at, input_ + at, lane_.slot(other, round), length);
   }
 }

@@ -35,8 +35,10 @@
 GLOO_NAMESPACE_BEGIN
 namespace internal {
 
-// What a rank has to say in a round: one cache line.
-struct alignas(64) LaneLine {
+// What a rank has to say in a round: one cache line, and an empty one beside
+// it. Processors that fetch lines in pairs would otherwise take the line of the
+// round before away from whoever has it.
+struct alignas(128) LaneLine {
   static constexpr size_t kPayloadBytes = 40;
 
   std::atomic<uint64_t> round;
@@ -44,7 +46,7 @@ struct alignas(64) LaneLine {
   uint64_t bytes;  // in total: check words hold short hashes of long counts
   char payload[kPayloadBytes];
 };
-static_assert(sizeof(LaneLine) == 64);
+static_assert(sizeof(LaneLine) == 128);
 
 // One rank's view of a lane. One thread at a time: between enter() and leave().
 class GLOO_API Lane {
@@ -69,6 +71,9 @@ class GLOO_API Lane {
 
   // The round that this rank published last.
   uint64_t round() const { return round_; }
+  // The last one that all ranks have published, as far as this rank has looked.
+  uint64_t seen() const { return seen_; }
+  void setSeen(uint64_t round) { seen_ = round; }
   LaneLine& line(int rank, uint64_t round) const {
     return lines_[2 * static_cast<size_t>(rank) + (round & 1)];
   }
@@ -123,6 +128,7 @@ class GLOO_API Lane {
   std::atomic<uint32_t>* bells_ = nullptr;  // one for each rank: 1, it sleeps
   const std::atomic<bool>* failed_ = nullptr;
   uint64_t round_ = 0;
+  uint64_t seen_ = 0;
   std::atomic<bool> busy_{false};
 };
 

@@ -80,6 +80,16 @@ void DirectRun::run() {
   if (lane_.failed()) {
     throwFailure();
   }
+  // Once the context has failed, nobody begins anything: what others still
+  // write goes nowhere.
+  struct Guard {
+    DirectRun& run;
+    ~Guard() {
+      if (run.exposed_.memory != 0) {
+        run.lane_.withdraw(run.exposed_, run.bytes_);
+      }
+    }
+  } const guard{*this};
   try {
     dispatch();
   } catch (const std::exception& e) {
@@ -101,7 +111,9 @@ uint64_t DirectRun::begin() {
   return before + 1;
 }
 
-void DirectRun::publish(uint64_t round) { publishInline(round, nullptr, 0); }
+void DirectRun::publish(uint64_t round) {
+  publishInline(round, &offer_, sizeof(offer_));
+}
 
 void DirectRun::publishInline(uint64_t round, const void* data, size_t bytes) {
   Line& line = lane_.line(rank_, round);

@@ -6,8 +6,11 @@
 //   swap     two ranks, in chunks of a slot: one round each
 //   staged   slices: copied in, each reduced by its owner, copied out; the
 //            three steps of neighbouring chunks share a round
+//   in place where all vectors are in memory of the shared allocator: nothing
+//            is copied in, results are read from where they were reduced
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -50,6 +53,7 @@ class DirectRun {
   struct Part {
     size_t begin = 0;  // bytes
     size_t bytes = 0;
+    size_t end() const { return begin + bytes; }
   };
 
   void dispatch();
@@ -63,6 +67,43 @@ class DirectRun {
   void allgather();
   void reduceScatter();
   void alltoall();
+
+  // ---- Vectors of the shared allocator; see direct_in_place.cc.
+  // What the lines of an operation's first round say of a rank's vectors, and
+  // of later ones nothing new.
+  struct Offer {
+    internal::Place input;
+    internal::Place output;
+    uint64_t isNew = 0;  // 1: to be settled
+  };
+  static_assert(sizeof(Offer) == Line::kPayloadBytes);
+  // Sets offer_ if what others would use is in such memory.
+  void offer(const char* input);
+  // Whether others write results to its output.
+  bool wantsResult(int rank) const;
+  // Of an input (and an output) that this rank offers.
+  size_t offeredBytes(int rank) const;
+  Offer offerOf(int rank, uint64_t round) const;
+  // Whether all ranks, or one of them, have offered.
+  bool allOffer(uint64_t round) const;
+  bool anyOffers(uint64_t round) const;
+  // One round, for who offers: true if all do and have mapped what the others
+  // offer; inputs_ and outputs_ say where. offer_ is empty then.
+  bool agreeOnOffers();
+  // All ranks come here, or none, once they have seen the same offers: those of
+  // [first, last).
+  bool mapOffers(uint64_t round, int first, int last);
+  bool mapOffer(int rank, const Offer& theirs);
+  // All have read what they wanted.
+  void finishInPlace();
+  void reduceInPlace();
+  bool broadcastInPlace(uint64_t round);
+  void allgatherInPlace(const size_t* offsets);
+  void alltoallInPlace();
+  // The reduction over inputs_, from `at` on, to all outputs_.
+  void combineInPlace(size_t at, size_t bytes) const;
+  // The same over what others only read, to this rank's own.
+  void combineInputs(char* target, size_t at, size_t bytes) const;
 
   void reduceInline(bool wanted);
   void reduceFlat(bool wanted);
@@ -119,6 +160,11 @@ class DirectRun {
   const Reducer reduce_;
   Deadline deadline_;
   bool timed_ = false;
+  Offer offer_;
+  internal::Place exposed_;  // where others may write
+  // Of each rank, as this one has them mapped; null: nobody writes there.
+  std::array<const char*, internal::Direct::kMaxRanks> inputs_;
+  std::array<char*, internal::Direct::kMaxRanks> outputs_;
 };
 
 }  // namespace algorithms

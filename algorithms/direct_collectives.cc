@@ -48,23 +48,39 @@ void DirectRun::broadcast() {
   const size_t chunk =
       std::min(lane_.slotBytes(),
                std::max(kMinChunk, bytes_ / kMostChunks / kLine * kLine));
-  for (size_t c = 0; c < piecesOf(bytes_, chunk); c++) {
+  if (isRoot && bytes_ >= kLeastInPlace) {
+    offer(input_);
+  }
+  size_t c = 0;
+  while (c < piecesOf(bytes_, chunk)) {
     const size_t at = c * chunk;
     const size_t length = lengthOf(c, chunk, bytes_);
     const uint64_t round = begin();
-    if (!isRoot) {
+    if (isInline && isRoot) {
+      publishInline(round, input_, length);
+    } else {
+      const bool offers = offer_.input.memory != 0;
+      if (isRoot && !offers) {
+        copy(mine(round), input_ + at, length);
+      }
       publish(round);
+    }
+    if (!isRoot) {
       waitFor(request_.root, round);
+    }
+    if (!isInline && offerOf(request_.root, round).input.memory != 0) {
+      if (broadcastInPlace(round)) {
+        return;
+      }
+      continue;
+    }
+    if (!isRoot) {
       copy(output_ + at,
            isInline ? lane_.line(request_.root, round).payload
                     : of(request_.root, round),
            length);
-    } else if (isInline) {
-      publishInline(round, input_, length);
-    } else {
-      copy(mine(round), input_ + at, length);
-      publish(round);
     }
+    c++;
   }
   if (isRoot) {
     copy(output_, input_, bytes_);
@@ -79,7 +95,14 @@ void DirectRun::allgather() {
   const bool isInline = longest <= Line::kPayloadBytes;
   const size_t chunk = lane_.slotBytes();
   copy(output_ + own.begin, from, own.bytes);
-  for (size_t c = 0; c < piecesOf(longest, chunk); c++) {
+  if (longest >= kLeastInPlace) {
+    offer(from);
+    if (agreeOnOffers()) {
+      return allgatherInPlace(offsets);
+    }
+  }
+  size_t c = 0;
+  while (c < piecesOf(longest, chunk)) {
     const uint64_t round = begin();
     if (isInline) {
       publishInline(round, from, own.bytes);
@@ -95,6 +118,9 @@ void DirectRun::allgather() {
              isInline ? lane_.line(rank, round).payload : of(rank, round),
              lengthOf(c, chunk, part.bytes));
       }
+    }
+    if (isInline || !anyOffers(round)) {
+      c++;
     }
   }
 }
@@ -113,7 +139,16 @@ void DirectRun::alltoall() {
     return static_cast<size_t>(rank) * bytes_;
   };
   copy(output_ + part(rank_), input_ + part(rank_), bytes_);
-  for (size_t c = 0; c < piecesOf(bytes_, piece); c++) {
+  if (bytes_ >= kLeastInPlace) {
+    if (!request_.copiesInput) {
+      offer(input_);
+    }
+    if (agreeOnOffers()) {
+      return alltoallInPlace();
+    }
+  }
+  size_t c = 0;
+  while (c < piecesOf(bytes_, piece)) {
     const size_t at = c * piece;
     const size_t length = lengthOf(c, piece, bytes_);
     const uint64_t round = begin();
@@ -123,12 +158,19 @@ void DirectRun::alltoall() {
       }
     }
     publish(round);
+    if (c == 0) {
+      waitForAll(round);
+      if (anyOffers(round)) {
+        continue;
+      }
+    }
     for (int rank = 0; rank < size_; rank++) {
       if (rank != rank_) {
         waitFor(rank, round);
         copy(output_ + part(rank) + at, of(rank, round) + place(rank_), length);
       }
     }
+    c++;
   }
 }
 

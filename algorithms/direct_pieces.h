@@ -12,6 +12,10 @@ namespace algorithms {
 
 constexpr size_t kLine = 64;  // of a cache
 
+// Vectors (or parts of them) from here on may be worked on in place: shorter
+// ones are copied in less time than one more round takes.
+constexpr size_t kLeastInPlace = 32 << 10;
+
 inline void copy(void* to, const void* from, size_t bytes) {
   if (bytes > 0 && to != from) {
     std::memcpy(to, from, bytes);

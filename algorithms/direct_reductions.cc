@@ -17,6 +17,11 @@ size_t flatBytes(int ranks) {
   return (size_t{256} << 10) / (n * n);
 }
 
+size_t leastInPlace(int ranks) {
+  return ranks == 2 ? kLeastInPlace
+                    : std::max(kLeastInPlace, flatBytes(ranks) + 1);
+}
+
 // The lines will be written soon: one transfer instead of two.
 void claim(const char* data, size_t bytes) {
 #if defined(__x86_64__)
@@ -66,7 +71,38 @@ void DirectRun::combinePair(char* target, const char* own, char* theirs,
   }
 }
 
+void DirectRun::combineInputs(char* target, size_t at, size_t bytes) const {
+  combine(
+      target, [&](int rank) { return inputs_[static_cast<size_t>(rank)] + at; },
+      bytes);
+}
+
+// A target may be one of the operands. Kernels allow that with two of them;
+// otherwise the block is reduced in memory of this thread's.
+void DirectRun::combineInPlace(size_t at, size_t bytes) const {
+  alignas(kLine) char scratch[kBlock];
+  char* const own = outputs_[static_cast<size_t>(rank_)];
+  const bool isPlain = size_ == 2 && reduce_.kernel != nullptr;
+  const size_t block = whole(kBlock);
+  for (size_t done = 0; done < bytes; done += block) {
+    const size_t part = std::min(block, bytes - done);
+    char* const sum = isPlain && own != nullptr ? own + at + done : scratch;
+    combineInputs(sum, at + done, part);
+    for (int rank = 0; rank < size_; rank++) {
+      if (char* const output = outputs_[static_cast<size_t>(rank)]) {
+        copy(output + at + done, sum, part);
+      }
+    }
+  }
+}
+
 void DirectRun::allreduce() {
+  if (bytes_ >= leastInPlace(size_)) {
+    offer(input_);
+    if (agreeOnOffers()) {
+      return reduceInPlace();
+    }
+  }
   if (bytes_ <= Line::kPayloadBytes) {
     reduceInline(true);
   } else if (size_ == 2) {
@@ -106,12 +142,17 @@ void DirectRun::reduceFlat(bool wanted) {
 void DirectRun::swapAllreduce() {
   const int other = 1 - rank_;
   const size_t chunk = whole(lane_.slotBytes());
-  for (size_t at = 0; at < bytes_; at += chunk) {
-    const size_t length = std::min(chunk, bytes_ - at);
+  size_t length = 0;
+  for (size_t at = 0; at < bytes_; at += length) {
+    length = std::min(chunk, bytes_ - at);
     const uint64_t round = begin();
     copy(mine(round), input_ + at, length);
     publish(round);
     waitForAll(round);
+    if (anyOffers(round)) {
+      length = 0;
+      continue;
+    }
     combinePair(output_ + at, input_ + at, lane_.slot(other, round), length);
   }
 }
@@ -126,7 +167,7 @@ void DirectRun::staged(bool everybody) {
   const size_t chunk = wholeUp((bytes_ + chunks - 1) / chunks);
   const auto ranks = static_cast<size_t>(size_);
   const size_t piece = wholeUp((chunk + ranks - 1) / ranks);
-  const uint64_t first = lane_.round() + 1;
+  uint64_t first = lane_.round() + 1;
   const auto slice = [&](size_t c, int rank) {
     const auto index = static_cast<size_t>(rank);
     return Part{index * piece,
@@ -166,6 +207,10 @@ void DirectRun::staged(bool everybody) {
   };
   for (size_t c = 0; c <= chunks; c++) {
     const uint64_t round = begin();
+    if (c == 1 && anyOffers(first)) {
+      first = round;
+      c = 0;
+    }
     if (c >= 2) {
       copyOut(c - 2);
     }
@@ -185,6 +230,12 @@ void DirectRun::staged(bool everybody) {
 
 void DirectRun::reduce() {
   const bool isRoot = rank_ == request_.root;
+  if (bytes_ >= leastInPlace(size_)) {
+    offer(input_);
+    if (agreeOnOffers()) {
+      return reduceInPlace();
+    }
+  }
   if (bytes_ <= Line::kPayloadBytes) {
     reduceInline(isRoot);
   } else if (size_ == 2) {
@@ -199,15 +250,24 @@ void DirectRun::reduce() {
 void DirectRun::reducePair() {
   const int other = 1 - rank_;
   const size_t chunk = whole(lane_.slotBytes());
-  for (size_t at = 0; at < bytes_; at += chunk) {
-    const size_t length = std::min(chunk, bytes_ - at);
+  const bool mayOffer = bytes_ >= leastInPlace(size_);
+  const bool isRoot = rank_ == request_.root;
+  size_t length = 0;
+  for (size_t at = 0; at < bytes_; at += length) {
+    length = std::min(chunk, bytes_ - at);
     const uint64_t round = begin();
-    if (rank_ != request_.root) {
+    if (!isRoot) {
       copy(mine(round), input_ + at, length);
-      publish(round);
-    } else {
-      publish(round);
+    }
+    publish(round);
+    if (isRoot || (mayOffer && at == 0)) {
       waitFor(other, round);
+      if (anyOffers(round)) {
+        length = 0;
+        continue;
+      }
+    }
+    if (isRoot) {
       combinePair(output_ + at, input_ + at, lane_.slot(other, round), length);
     }
   }
@@ -224,7 +284,19 @@ void DirectRun::reduceScatter() {
   const auto place = [&](int rank) {
     return isPair ? 0 : static_cast<size_t>(rank) * piece;
   };
-  for (size_t c = 0; c < piecesOf(longestPart(offsets), piece); c++) {
+  const size_t longest = longestPart(offsets);
+  if (longest >= kLeastInPlace) {
+    // In place the result may overwrite what others have not read yet.
+    if (!request_.inPlace) {
+      offer(input_);
+    }
+    if (agreeOnOffers()) {
+      combineInputs(target, own.begin, own.bytes);
+      return finishInPlace();
+    }
+  }
+  size_t c = 0;
+  while (c < piecesOf(longest, piece)) {
     const size_t at = c * piece;
     const size_t length = lengthOf(c, piece, own.bytes);
     const uint64_t round = begin();
@@ -238,6 +310,9 @@ void DirectRun::reduceScatter() {
     }
     publish(round);
     waitForAll(round);
+    if (anyOffers(round)) {
+      continue;
+    }
     const char* const ownInput = input_ + own.begin + at;
     if (isPair) {
       combinePair(target + at, ownInput, lane_.slot(1 - rank_, round), length);
@@ -251,6 +326,7 @@ void DirectRun::reduceScatter() {
           },
           length);
     }
+    c++;
   }
 }
 

@@ -69,6 +69,8 @@ void addWork(CLI::App& app, Options& options, Raw& raw) {
                  "threads, each with a context of its own; 1");
   app.add_flag("--halfprecision", options.halfPrecision,
                "float16 in place of float32");
+  app.add_flag("--shared-memory", options.sharedMemory,
+               "vectors from the shared allocator (docs/shm.md)");
   app.add_option("--destinations", options.destinations,
                  "of pairwise_exchange; 1");
   app.add_option("--base", options.base, "of allreduce_bcube; 2");

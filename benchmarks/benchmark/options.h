@@ -36,6 +36,7 @@ struct Options {
   int inputs = 1;
   std::optional<size_t> elements;  // none: a sweep of sizes
   bool halfPrecision = false;
+  bool sharedMemory = false;  // vectors from the shared allocator
   int destinations = 1;
   int base = 2;
   int messages = 100;

@@ -2,6 +2,7 @@
 // and results that are read after it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -10,8 +11,34 @@
 
 #include "benchmarks/benchmark/registry.h"
 #include "benchmarks/benchmark/values.h"
+#include "gloo/transport/shm/allocate.h"
 
 namespace benchmark {
+
+// Ordinary memory, or that of the shared allocator.
+template <typename T>
+class Vector {
+ public:
+  Vector(size_t elements, bool isShared) : size_(elements) {
+    if (isShared) {
+      shared_ = gloo::transport::shm::allocate(
+          std::max<size_t>(elements * sizeof(T), 1));
+      data_ = static_cast<T*>(shared_.data());
+    } else {
+      own_.resize(elements);
+      data_ = own_.data();
+    }
+  }
+  T* data() const { return data_; }
+  size_t size() const { return size_; }
+  std::span<T> span() const { return {data_, size_}; }
+
+ private:
+  std::vector<T> own_;
+  gloo::transport::shm::Memory shared_;
+  T* data_ = nullptr;
+  size_t size_ = 0;
+};
 
 // A benchmark says in expect() what must come out.
 template <typename T>
@@ -24,7 +51,7 @@ class VectorBenchmark : public Benchmark {
 
   void fill(size_t iteration) override {
     for (size_t i = 0; i < inputs_.size(); i++) {
-      fillInput(std::span<T>(inputs_[i]), context_->rank, int(i), iteration);
+      fillInput(inputs_[i].span(), context_->rank, int(i), iteration);
     }
   }
 
@@ -52,13 +79,13 @@ class VectorBenchmark : public Benchmark {
 
   // Rewritten before each run.
   T* addInput(size_t elements) {
-    inputs_.emplace_back(elements);
+    inputs_.emplace_back(elements, options_.sharedMemory);
     return inputs_.back().data();
   }
   // Read after each run; not for inputs that are no results.
   T* addOutput(size_t elements) {
-    outputs_.emplace_back(elements);
-    addResult(outputs_.back());
+    outputs_.emplace_back(elements, options_.sharedMemory);
+    addResult(outputs_.back().span());
     return outputs_.back().data();
   }
   void addResult(std::span<const T> result) { results_.push_back(result); }
@@ -70,7 +97,7 @@ class VectorBenchmark : public Benchmark {
       pointers.push_back(addInput(elements_));
     }
     for (const auto& input : inputs_) {
-      addResult(input);
+      addResult(input.span());
     }
     return pointers;
   }
@@ -84,8 +111,8 @@ class VectorBenchmark : public Benchmark {
   const size_t elements_;
 
  private:
-  std::vector<std::vector<T>> inputs_;
-  std::vector<std::vector<T>> outputs_;
+  std::vector<Vector<T>> inputs_;
+  std::vector<Vector<T>> outputs_;
   std::vector<std::span<const T>> results_;
 };
 

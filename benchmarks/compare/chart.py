@@ -8,11 +8,11 @@ from results import TITLES, lines_of, size_name
 
 WIDTH, HEIGHT = 440, 320  # of a panel's plot area, in pixels
 LEFT, TOP, GAP, BOTTOM = 84, 84, 84, 76
-COLOURS = {"ours": "#d62728", "libgloo default": "#1f77b4",
-           "libgloo busy": "#6baed6", "openmpi": "#2ca02c",
+COLOURS = {"ours": "#d62728", "ours-shared": "#ff9896",
+           "libgloo default": "#1f77b4", "libgloo busy": "#6baed6", "openmpi": "#2ca02c",
            "mpich": "#9467bd", "limit": "#777777"}
-MARKERS = {"ours": "circle", "libgloo default": "square",
-           "libgloo busy": "diamond", "openmpi": "up", "mpich": "down",
+MARKERS = {"ours": "circle", "ours-shared": "square",
+           "libgloo default": "square", "libgloo busy": "diamond", "openmpi": "up", "mpich": "down",
            "limit": "circle"}
 
 

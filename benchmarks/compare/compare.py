@@ -22,7 +22,7 @@ COLLECTIVES = ("allreduce", "reduce", "broadcast", "allgather",
 FULL_SIZES = (4, 1 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20)
 QUICK_SIZES = (4, 64 << 10, 1 << 20)
 FULL_BUDGET_MS, QUICK_BUDGET_MS = 200, 15
-NAMES = ("ours", "libgloo", "openmpi", "mpich", "limit")
+NAMES = ("ours", "ours-shared", "libgloo", "openmpi", "mpich", "limit")
 
 
 def _list_of(convert, choices=None):

@@ -1,4 +1,5 @@
 // This library, measured as its users call it.
+#include <array>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "gloo/reduce.h"
 #include "gloo/reduce_scatter.h"
 #include "gloo/rendezvous/file_store.h"
+#include "gloo/transport/shm/allocate.h"
 #include "measure.h"
 
 namespace {
@@ -48,6 +50,16 @@ class Ours : public measure::Program {
       return {mode_, mode_ + " prepared"};
     }
     return {mode_};
+  }
+
+  // shared: from the shared allocator.
+  float* allocate(int index, size_t bytes) override {
+    if (mode_ != "shared") {
+      return Program::allocate(index, bytes);
+    }
+    gloo::transport::shm::Memory& memory = memory_.at(size_t(index));
+    memory = gloo::transport::shm::allocate(bytes);
+    return static_cast<float*>(memory.data());
   }
 
   Operation prepare(const Work& work, const std::string& mode) override {
@@ -111,6 +123,7 @@ class Ours : public measure::Program {
   const bool registers_;
   std::shared_ptr<gloo::transport::Device> device_;
   std::shared_ptr<support::MeasuredContext> context_;
+  std::array<gloo::transport::shm::Memory, 2> memory_;
 };
 
 }  // namespace

@@ -79,6 +79,9 @@ def entrants(build_dir, transports):
 
     ours = os.path.join(benchmarks, "compare", "compare_ours")
     found = [Entrant("ours", transport, ours) for transport in transports]
+    # On memory of the shared allocator.
+    found += [Entrant("ours-shared", transport, ours, mode="shared")
+              for transport in transports if transport in ("shm", "auto")]
     if "tcp" in transports:
         found += _tcp(peer)
     if "shm" in transports or "auto" in transports:

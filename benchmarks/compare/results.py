@@ -5,9 +5,9 @@ from statistics import median
 
 from bars import BARS
 
-TITLES = {"ours": "ours", "libgloo default": "libgloo",
-          "libgloo busy": "libgloo busy", "openmpi": "Open MPI",
-          "mpich": "MPICH", "limit": "limit"}
+TITLES = {"ours": "ours", "ours-shared": "ours, shared memory",
+          "libgloo default": "libgloo", "libgloo busy": "libgloo busy",
+          "openmpi": "Open MPI", "mpich": "MPICH", "limit": "limit"}
 
 
 class Results:

@@ -48,6 +48,13 @@ struct alignas(128) LaneLine {
 };
 static_assert(sizeof(LaneLine) == 128);
 
+// Where a vector lies in memory of the shared allocator
+// (gloo/transport/shm/allocate.h), in terms that all ranks understand.
+struct Place {
+  uint64_t memory = 0;  // 0: it lies in other memory
+  uint64_t offset = 0;  // bytes
+};
+
 // One rank's view of a lane. One thread at a time: between enter() and leave().
 class GLOO_API Lane {
  public:
@@ -111,6 +118,21 @@ class GLOO_API Lane {
     return waitLong(rank, round, deadline);
   }
 
+  // ---- Vectors that need no slots. Nothing of it locks or allocates, except
+  // when the memory, or one of a handful that were used before, has changed.
+
+  // [data, data + bytes) as the others may be told of it. Sets *isNew if this
+  // context has not used that memory before: they have been handed it, but
+  // whether all could map it has to be found out, and settled.
+  virtual Place placeOf(const void* data, size_t bytes, bool* isNew) = 0;
+  virtual void settle(uint64_t memory, bool shared) = 0;
+  // `bytes` of another rank's, until leave(). Null: this rank does not have it.
+  // Checks what the other rank has said.
+  virtual char* map(int rank, const Place& place, size_t bytes) = 0;
+  // After a failure, of this rank's own: nobody else's writes are seen there
+  // any more. It is ordinary memory from now on.
+  virtual void withdraw(const Place& place, size_t bytes) noexcept = 0;
+
   // The context has failed, or was closed.
   bool failed() const { return failed_->load(std::memory_order_acquire); }
 
@@ -135,6 +157,9 @@ class GLOO_API Lane {
 // Thread-safe.
 class GLOO_API Direct {
  public:
+  // More ranks than this have none.
+  static constexpr int kMaxRanks = 128;
+
   virtual ~Direct();
 
   // The lane of the operations with this tag (see tagOf()): the first tags that

@@ -56,6 +56,10 @@ class LocalRanks(unittest.TestCase):
             self.assertEqual(done.stderr, "")
             return self.check_json(path, name, ranks)
 
+    def test_vectors_of_the_shared_allocator(self):
+        for name in ("allreduce", "alltoall"):
+            self.one(name, 2, "--shared-memory", "--elements", "100000")
+
     def test_allreduce_of_a_sweep_is_verified(self):
         rows = self.one("allreduce", 2)
         self.assertEqual([row["bytes"] for row in rows],

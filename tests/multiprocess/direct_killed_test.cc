@@ -17,6 +17,8 @@ namespace {
 using testing_support::Call;
 using testing_support::checkCollective;
 using testing_support::kChecks;
+using testing_support::VectorArena;
+using testing_support::VectorMemory;
 
 [[noreturn]] void randomCollectives(const std::shared_ptr<Context>& context,
                                     uint64_t seed) {
@@ -29,6 +31,12 @@ using testing_support::kChecks;
     call.root = static_cast<int>((r >> 40) % 8);
     call.inPlace = (r >> 44) % 2 == 0;
     call.seed = static_cast<unsigned>(r >> 50);
+    // Memory that the others write to: all ranks', or one's.
+    const bool isShared = (r >> 45) % 2 == 0 &&
+                          ((r >> 46) % 4 != 0 || context->rank == call.root);
+    VectorArena::mine().use(!isShared            ? VectorMemory::kOrdinary
+                            : (r >> 48) % 4 == 0 ? VectorMemory::kShared
+                                                 : VectorMemory::kArena);
     const std::string wrong =
         checkCollective<int32_t>((r >> 32) % kChecks, context, call);
     if (!wrong.empty()) {

@@ -12,6 +12,7 @@
 #include "gloo/common/string.h"
 #include "gloo/config.h"
 #include "gloo/internal/kernels.h"
+#include "tests/support/vectors.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace testing_support {
@@ -89,8 +90,8 @@ T reducedOf(const Call& call, int size, size_t i) {
 }
 
 template <typename T>
-std::vector<T> inputOf(const Call& call, int rank, size_t n, size_t begin = 0) {
-  std::vector<T> values;
+Vector<T> inputOf(const Call& call, int rank, size_t n, size_t begin = 0) {
+  Vector<T> values;
   values.reserve(n);
   for (size_t i = 0; i < n; i++) {
     values.push_back(valueOf<T>(call, rank, begin + i));
@@ -131,7 +132,7 @@ inline size_t totalOf(const std::vector<size_t>& counts, int ranks) {
 
 // Empty, or where the results differ from expected(i).
 template <typename T, typename Expected>
-std::string differs(const char* name, const std::vector<T>& is, size_t n,
+std::string differs(const char* name, const Vector<T>& is, size_t n,
                     const Expected& expected) {
   for (size_t i = 0; i < n; i++) {
     if (!(is[i] == expected(i))) {

@@ -78,7 +78,7 @@ void setReduction(Options& opts, const Call& call) {
 template <typename T>
 std::string checkAllreduce(ContextRef context, const Call& call) {
   const auto in = inputOf<T>(call, context->rank, call.count);
-  auto out = call.inPlace ? in : std::vector<T>(call.count);
+  auto out = call.inPlace ? in : Vector<T>(call.count);
   auto second = in;
   auto opts = optionsFor<AllreduceOptions>(context, call);
   if (!call.inPlace) {
@@ -97,7 +97,7 @@ template <typename T>
 std::string checkReduce(ContextRef context, const Call& call) {
   const int root = call.root % context->size;
   const auto in = inputOf<T>(call, context->rank, call.count);
-  auto out = call.inPlace ? in : std::vector<T>(call.count, T(77));
+  auto out = call.inPlace ? in : Vector<T>(call.count, T(77));
   auto opts = optionsFor<ReduceOptions>(context, call);
   if (!call.inPlace) {
     opts.setInput(const_cast<T*>(in.data()), call.count);
@@ -119,7 +119,7 @@ std::string checkBroadcast(ContextRef context, const Call& call) {
   const int root = call.root % context->size;
   const auto in = inputOf<T>(call, root, call.count);
   const bool isRoot = context->rank == root;
-  auto out = isRoot && call.inPlace ? in : std::vector<T>(call.count);
+  auto out = isRoot && call.inPlace ? in : Vector<T>(call.count);
   auto opts = optionsFor<BroadcastOptions>(context, call);
   if (isRoot && !call.inPlace) {
     opts.setInput(const_cast<T*>(in.data()), call.count);
@@ -135,13 +135,13 @@ template <typename T>
 std::string checkScatter(ContextRef context, const Call& call) {
   const int root = call.root % context->size;
   const bool isRoot = context->rank == root;
-  std::vector<std::vector<T>> parts;
+  std::vector<Vector<T>> parts;
   std::vector<T*> pointers;
   for (int to = 0; isRoot && to < context->size; to++) {
     parts.push_back(inputOf<T>(call, to, call.count));
     pointers.push_back(parts.back().data());
   }
-  std::vector<T> out(call.count);
+  Vector<T> out(call.count);
   auto opts = optionsFor<ScatterOptions>(context, call);
   if (isRoot) {
     opts.setInputs(pointers, call.count);
@@ -159,13 +159,13 @@ std::string checkScatter(ContextRef context, const Call& call) {
 
 // All parts one after another; a rank's own one in place if `own`.
 template <typename T>
-std::vector<T> gathered(const Call& call, const std::vector<size_t>& counts,
-                        int own = -1) {
-  std::vector<T> all;
+Vector<T> gathered(const Call& call, const std::vector<size_t>& counts,
+                   int own = -1) {
+  Vector<T> all;
   for (int rank = 0; rank < static_cast<int>(counts.size()); rank++) {
     const size_t n = counts[static_cast<size_t>(rank)];
     const auto part =
-        own < 0 || own == rank ? inputOf<T>(call, rank, n) : std::vector<T>(n);
+        own < 0 || own == rank ? inputOf<T>(call, rank, n) : Vector<T>(n);
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
@@ -182,7 +182,7 @@ std::string checkGathering(const char* name, ContextRef context,
   const auto expected = gathered<T>(call, counts);
   auto out = hasOutput && call.inPlace
                  ? gathered<T>(call, counts, context->rank)
-                 : std::vector<T>(expected.size());
+                 : Vector<T>(expected.size());
   if (!hasOutput || !call.inPlace) {
     opts.setInput(in.data(), in.size());
   } else if (call.seed % 2 == 0) {  // or none: the same
@@ -246,7 +246,7 @@ std::string checkReduceScatter(ContextRef context, const Call& call) {
   const size_t begin = call.count * static_cast<size_t>(context->rank);
   auto in = inputOf<T>(call, context->rank,
                        call.count * static_cast<size_t>(context->size));
-  std::vector<T> out(call.count);
+  Vector<T> out(call.count);
   auto opts = optionsFor<ReduceScatterOptions>(context, call);
   if (call.inPlace) {
     opts.setOutput(in.data(), in.size());
@@ -268,7 +268,7 @@ std::string checkReduceScatterv(ContextRef context, const Call& call) {
   const size_t begin = totalOf(counts, context->rank);
   const size_t mine = counts[static_cast<size_t>(context->rank)];
   auto in = inputOf<T>(call, context->rank, totalOf(counts, context->size));
-  std::vector<T> out(mine);
+  Vector<T> out(mine);
   auto opts = optionsFor<ReduceScattervOptions>(context, call);
   if (call.inPlace) {
     opts.setOutput(in.data(), counts);
@@ -290,7 +290,7 @@ std::string checkAlltoall(ContextRef context, const Call& call) {
   const size_t n = call.count;
   auto in =
       inputOf<T>(call, context->rank, n * static_cast<size_t>(context->size));
-  std::vector<T> out(in.size());
+  Vector<T> out(in.size());
   auto opts = optionsFor<AlltoallOptions>(context, call);
   if (!call.inPlace) {
     opts.setInput(in.data(), in.size());
@@ -308,8 +308,8 @@ template <typename T>
 std::string checkAlltoallv(ContextRef context, const Call& call) {
   std::vector<int64_t> sent;
   std::vector<int64_t> received;
-  std::vector<T> in;
-  std::vector<T> expected;
+  Vector<T> in;
+  Vector<T> expected;
   for (int peer = 0; peer < context->size; peer++) {
     const size_t to = countOf(call, context->rank, peer);
     const size_t from = countOf(call, peer, context->rank);
@@ -322,7 +322,7 @@ std::string checkAlltoallv(ContextRef context, const Call& call) {
     in.insert(in.end(), mine.begin(), mine.end());
     expected.insert(expected.end(), theirs.begin(), theirs.end());
   }
-  std::vector<T> out(expected.size());
+  Vector<T> out(expected.size());
   auto opts = optionsFor<AlltoallvOptions>(context, call);
   if (!call.inPlace) {
     opts.setInput(in.data(), sent);

@@ -173,6 +173,9 @@ std::shared_ptr<SharedMemory> Context::shareFromFirst(Deadline deadline) {
       MemorySharer& sharer = *device_->factory().sharer();
       auto given = sharer.give(DirectLanes::memoryBytes(size()), takers);
       memory = std::move(given.memory);
+      Name* const names = DirectLanes::names(*memory);
+      names[0] = sharer.name();
+      std::copy(takers.begin(), takers.end(), names + 1);
       offer.token = given.token;
       offer.made = kYes;
     } catch (const IoException& e) {

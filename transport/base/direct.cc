@@ -62,7 +62,9 @@ void futex(std::atomic<uint32_t>& word, int operation, uint32_t value,
 // ---- A lane ----
 
 DirectLane::DirectLane(DirectLanes& lanes, char* memory, size_t slotBytes)
-    : lanes_(lanes), tag_(DirectLanes::kNoTag) {
+    : lanes_(lanes),
+      tag_(DirectLanes::kNoTag),
+      memory_(lanes.lent(), lanes.context().size()) {
   rank_ = lanes.context().rank();
   size_ = lanes.context().size();
   glances_ = lanes.crowded() ? kCrowdedGlances : kGlances;
@@ -159,6 +161,13 @@ size_t DirectLanes::memoryBytes(int ranks) {
   return kPage + kLanes * DirectLane::memoryBytes(ranks, slotBytesFor(ranks));
 }
 
+MemorySharer::Name* DirectLanes::names(const SharedMemory& memory) {
+  constexpr size_t kAfterClaims = kPage / 2;
+  static_assert(sizeof(Claims) <= kAfterClaims);
+  static_assert(kAfterClaims + kMaxRanks * sizeof(MemorySharer::Name) <= kPage);
+  return reinterpret_cast<MemorySharer::Name*>(memory.data() + kAfterClaims);
+}
+
 DirectLanes::DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory,
                          bool crowded)
     : context_(context),
@@ -167,7 +176,9 @@ DirectLanes::DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory,
       spinBudget_(Environment::fromEnvironment().spin.value_or(kDefaultSpin)),
       departed_(std::make_unique<std::atomic<bool>[]>(
           static_cast<size_t>(context.size()))),
-      claims_(reinterpret_cast<Claims*>(memory_->data())) {
+      claims_(reinterpret_cast<Claims*>(memory_->data())),
+      lent_(context, std::vector<MemorySharer::Name>(
+                         names(*memory_), names(*memory_) + context.size())) {
   const size_t slotBytes = slotBytesFor(context.size());
   char* at = memory_->data() + kPage;
   for (auto& lane : lanes_) {

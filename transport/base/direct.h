@@ -10,6 +10,7 @@
 
 #include "gloo/config.h"
 #include "gloo/internal/direct.h"
+#include "transport/base/lent_memory.h"
 #include "transport/base/link.h"
 #include "transport/base/yielder.h"
 
@@ -30,6 +31,20 @@ class DirectLane final : public internal::Lane {
 
   static size_t memoryBytes(int ranks, size_t slotBytes);
 
+  internal::Place placeOf(const void* data, size_t bytes,
+                          bool* isNew) override {
+    return memory_.placeOf(data, bytes, isNew);
+  }
+  void settle(uint64_t memory, bool shared) override {
+    memory_.settle(memory, shared);
+  }
+  char* map(int rank, const internal::Place& place, size_t bytes) override {
+    return memory_.map(rank, place, bytes);
+  }
+  void withdraw(const internal::Place& place, size_t bytes) noexcept override {
+    SharedAllocations::instance().withdraw(place.memory, place.offset, bytes);
+  }
+
  private:
   void ring(int rank) override;
   Outcome waitLong(int rank, uint64_t round, Deadline deadline) override;
@@ -41,15 +56,17 @@ class DirectLane final : public internal::Lane {
   DirectLanes& lanes_;
   std::atomic<uint64_t> tag_;
   Yielder yielder_;
+  LaneMemory memory_;
 };
 
 class DirectLanes final : public internal::Direct {
  public:
-  // More ranks than this have none.
-  static constexpr int kMaxRanks = 128;
-
   // Of the memory for so many ranks.
   static size_t memoryBytes(int ranks);
+
+  // Where each rank is handed memory, in memory for all ranks; written before
+  // they have it.
+  static MemorySharer::Name* names(const SharedMemory& memory);
 
   // `crowded`: there are more ranks than cores.
   DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory,
@@ -65,6 +82,7 @@ class DirectLanes final : public internal::Direct {
   // ---- For lanes. ----
   static constexpr uint64_t kNoTag = UINT64_MAX;
   Context& context() { return context_; }
+  LentMemory& lent() { return lent_; }
   bool crowded() const { return crowded_; }
   std::chrono::microseconds spinBudget() const { return spinBudget_; }
   const std::atomic<bool>& failed() const { return failed_; }
@@ -85,6 +103,7 @@ class DirectLanes final : public internal::Direct {
   std::atomic<bool> failed_{false};
   std::unique_ptr<std::atomic<bool>[]> departed_;
   Claims* const claims_;
+  LentMemory lent_;
   std::array<std::unique_ptr<DirectLane>, kLanes> lanes_;
 };
 

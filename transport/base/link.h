@@ -31,6 +31,7 @@ struct Statistics;
 namespace transport::base {
 
 class ProgressDomain;
+class SharedAllocation;  // transport/base/shared_allocations.h
 
 // As the immediate of a write: the peer is not told.
 constexpr uint32_t kNoImmediate = UINT32_MAX;
@@ -202,6 +203,11 @@ class MemorySharer {
   // when it is not of that size.
   virtual std::shared_ptr<SharedMemory> take(size_t bytes,
                                              const Name& token) = 0;
+
+  // The same for memory of the shared allocator.
+  virtual void lend(const SharedAllocation& allocation,
+                    const std::vector<Name>& takers) = 0;
+  virtual std::shared_ptr<const SharedAllocation> borrow(uint64_t id) = 0;
 };
 
 // Makes links; one for each device. Outlives them. Under the domain's lock.

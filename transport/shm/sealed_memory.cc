@@ -8,6 +8,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -17,6 +18,7 @@ GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
 namespace {
 
+constexpr size_t kPage = 4096;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 [[noreturn]] void fail(const char* call, size_t bytes, const char* remedy) {
@@ -27,8 +29,8 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 }
 
 constexpr const char* kMemoryRemedy =
-    " (is memory left, also in this container's limit? fewer ranks on this"
-    " host need less, see docs/shm.md)";
+    " (is memory left, also in this container's limit? docs/shm.md says what"
+    " needs how much)";
 constexpr const char* kMapRemedy =
     " (raise the limits of address space, ulimit -v, and of mappings,"
     " vm.max_map_count)";
@@ -65,6 +67,12 @@ base::UniqueFd make(size_t bytes) {
   return memory;
 }
 
+void unmap(char* begin, char* end) {
+  if (begin < end) {
+    ::munmap(begin, static_cast<size_t>(end - begin));
+  }
+}
+
 void checkSealed(int memory, size_t bytes) {
   struct stat status {};
   struct statfs system {};
@@ -83,25 +91,73 @@ void checkSealed(int memory, size_t bytes) {
 
 }  // namespace
 
-SealedMemory::SealedMemory(size_t bytes) : memory_(make(bytes)), bytes_(bytes) {
-  map();
+SealedMemory::SealedMemory(size_t bytes, size_t alignment)
+    : memory_(make(bytes)), bytes_(bytes) {
+  map(alignment);
 }
 
 SealedMemory::SealedMemory(base::UniqueFd memory, size_t bytes)
     : memory_(std::move(memory)), bytes_(bytes) {
   checkSealed(memory_.get(), bytes);
-  map();
+  map(1);
   close();
 }
 
+size_t SealedMemory::sizeOf(const base::UniqueFd& memory) {
+  struct stat status {};
+  return ::fstat(memory.get(), &status) == 0 && status.st_size > 0
+             ? static_cast<size_t>(status.st_size)
+             : 0;
+}
+
 // Populated: the first messages should not wait for page faults.
-void SealedMemory::map() {
-  void* base = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_POPULATE, memory_.get(), 0);
+void SealedMemory::map(size_t alignment) {
+  char* place = nullptr;
+  char* reserved = nullptr;
+  if (alignment > kPage) {
+    void* const room = ::mmap(nullptr, bytes_ + alignment, PROT_NONE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED) {
+      fail("mmap", bytes_, kMapRemedy);
+    }
+    reserved = static_cast<char*>(room);
+    const auto address = reinterpret_cast<uintptr_t>(reserved);
+    place = reserved + (alignment - address % alignment) % alignment;
+  }
+  void* const base =
+      ::mmap(place, bytes_, PROT_READ | PROT_WRITE,
+             MAP_SHARED | MAP_POPULATE | (place != nullptr ? MAP_FIXED : 0),
+             memory_.get(), 0);
+  const int error = errno;
+  if (place != nullptr) {
+    // What is left of the room on both sides, or all of it.
+    char* const end = base == MAP_FAILED ? place : place + bytes_;
+    unmap(reserved, place);
+    unmap(end, reserved + bytes_ + alignment);
+  }
   if (base == MAP_FAILED) {
+    errno = error;
     fail("mmap", bytes_, kMapRemedy);
   }
   data_ = static_cast<char*>(base);
+}
+
+bool SealedMemory::makePrivate(size_t begin, size_t end) noexcept {
+  begin = begin / kPage * kPage;
+  end = std::min((end + kPage - 1) / kPage * kPage, bytes_);
+  char* const at = data_ + begin;
+  if (::mmap(at, end - begin, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
+             memory_.get(), static_cast<off_t>(begin)) == MAP_FAILED) {
+    return false;
+  }
+  // The first write copies a page. This one changes nothing, even where another
+  // thread writes as well. (Compilers drop an "or" with 0.)
+  for (size_t i = 0; i < end - begin; i += kPage) {
+    char same = __atomic_load_n(at + i, __ATOMIC_RELAXED);
+    __atomic_compare_exchange_n(at + i, &same, same, false, __ATOMIC_RELAXED,
+                                __ATOMIC_RELAXED);
+  }
+  return true;
 }
 
 SealedMemory::~SealedMemory() { ::munmap(data_, bytes_); }

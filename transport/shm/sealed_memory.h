@@ -16,11 +16,14 @@ class SealedMemory final : public base::SharedMemory {
  public:
   // Makes `bytes` of it, a multiple of a page. Throws IoException at limits of
   // the system, with the remedy.
-  explicit SealedMemory(size_t bytes);
+  explicit SealedMemory(size_t bytes, size_t alignment = 1);
 
   // What a peer has handed over. Throws IoException unless it is memory like
   // this of that size, whose pages are there to stay.
   SealedMemory(base::UniqueFd memory, size_t bytes);
+
+  // As the memory itself says; 0: it does not.
+  static size_t sizeOf(const base::UniqueFd& memory);
 
   ~SealedMemory() override;
   SealedMemory(const SealedMemory&) = delete;
@@ -28,12 +31,17 @@ class SealedMemory final : public base::SharedMemory {
 
   char* data() const override { return data_; }
 
+  // Pages from `begin` to `end`, in bytes, become a copy of this process's own:
+  // what others write there after the return is not seen here. What other
+  // threads of this process write meanwhile is. False: the system refuses.
+  [[nodiscard]] bool makePrivate(size_t begin, size_t end) noexcept;
+
   // To be handed over; gone after close().
   int descriptor() const { return memory_.get(); }
   void close() { memory_.reset(); }
 
  private:
-  void map();
+  void map(size_t alignment);
 
   base::UniqueFd memory_;
   const size_t bytes_;

@@ -21,6 +21,9 @@ class ShmSharer final : public base::MemorySharer {
   Given give(size_t bytes, const std::vector<Name>& takers) override;
   std::shared_ptr<base::SharedMemory> take(size_t bytes,
                                            const Name& token) override;
+  void lend(const base::SharedAllocation& allocation,
+            const std::vector<Name>& takers) override;
+  std::shared_ptr<const base::SharedAllocation> borrow(uint64_t id) override;
 
  private:
   Endpoint& endpoint_;

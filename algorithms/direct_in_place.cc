@@ -1,0 +1,196 @@
+// Direct collectives on vectors of the shared allocator, which every rank reads
+// where they lie. Results of reductions are written there by the rank that has
+// computed them, everything else by its owner alone.
+//
+// A rank whose vectors are in such memory offers them in the line of the first
+// round, instead of copying a chunk into its slot. If all ranks have, they go
+// on in place. If not, the round was for nothing: all begin again, as with
+// other memory. So each decision depends on what all ranks have read in the
+// same lines.
+//
+// Where memory is used for the first time, a second round tells whether
+// everybody could map it.
+//
+// A last round keeps a rank from returning while others use its vectors. If the
+// operation fails before that, the rank withdraws what others may write: they
+// write to memory that nobody sees any more.
+#include <algorithm>
+#include <cstring>
+
+#include "algorithms/direct.h"
+#include "algorithms/direct_pieces.h"
+#include "gloo/common/error.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+size_t DirectRun::offeredBytes(int rank) const {
+  switch (request_.collective) {
+    case Collective::kAllgather:
+    case Collective::kAllgatherv:
+      return partOf(request_.counts.recvOffsets, rank).bytes;
+    case Collective::kReduceScatter:
+    case Collective::kReduceScatterv:
+      return partOf(request_.counts.sendOffsets, size_ - 1).end();
+    case Collective::kAlltoall:
+      return partOf(nullptr, size_ - 1).end();
+    default:
+      return bytes_;
+  }
+}
+
+bool DirectRun::wantsResult(int rank) const {
+  return request_.collective == Collective::kAllreduce ||
+         (request_.collective == Collective::kReduce && rank == request_.root);
+}
+
+void DirectRun::offer(const char* input) {
+  const size_t bytes = offeredBytes(rank_);
+  const bool both = wantsResult(rank_);
+  Offer mine;
+  bool isNew = false;
+  mine.input = lane_.placeOf(input, bytes, &isNew);
+  if (both && mine.input.memory != 0) {
+    mine.output = lane_.placeOf(output_, bytes, &isNew);
+  }
+  mine.isNew = isNew ? 1 : 0;
+  const bool whole =
+      mine.input.memory != 0 && (!both || mine.output.memory != 0);
+  offer_ = whole ? mine : Offer{};
+}
+
+DirectRun::Offer DirectRun::offerOf(int rank, uint64_t round) const {
+  Offer theirs;
+  std::memcpy(&theirs, lane_.line(rank, round).payload, sizeof(theirs));
+  return theirs;
+}
+
+bool DirectRun::anyOffers(uint64_t round) const {
+  for (int rank = 0; rank < size_; rank++) {
+    if (offerOf(rank, round).input.memory != 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool DirectRun::allOffer(uint64_t round) const {
+  for (int rank = 0; rank < size_; rank++) {
+    if (offerOf(rank, round).input.memory == 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool DirectRun::agreeOnOffers() {
+  if (offer_.input.memory == 0) {
+    return false;
+  }
+  const uint64_t round = begin();
+  exposed_ = offer_.output;
+  publish(round);
+  waitForAll(round);
+  const bool agreed = allOffer(round) && mapOffers(round, 0, size_);
+  offer_ = {};
+  if (!agreed) {
+    exposed_ = {};
+  }
+  return agreed;
+}
+
+bool DirectRun::mapOffer(int rank, const Offer& theirs) {
+  const auto r = static_cast<size_t>(rank);
+  if (rank == rank_) {
+    inputs_[r] = input_;
+    outputs_[r] = wantsResult(rank) ? output_ : nullptr;
+    return true;
+  }
+  const size_t bytes = offeredBytes(rank);
+  inputs_[r] = lane_.map(rank, theirs.input, bytes);
+  outputs_[r] =
+      wantsResult(rank) ? lane_.map(rank, theirs.output, bytes) : nullptr;
+  const bool there =
+      inputs_[r] != nullptr && (outputs_[r] != nullptr || !wantsResult(rank));
+  if (!there && theirs.isNew == 0) {
+    throw IoException(MakeString(
+        describe(), ": rank ", rank,
+        " works in shared memory that this rank does not have mapped"));
+  }
+  return there;
+}
+
+bool DirectRun::mapOffers(uint64_t round, int first, int last) {
+  bool isNew = false;
+  bool all = true;
+  for (int rank = first; rank < last; rank++) {
+    const Offer theirs = offerOf(rank, round);
+    isNew = isNew || theirs.isNew != 0;
+    all = mapOffer(rank, theirs) && all;
+  }
+  if (!isNew) {
+    return true;
+  }
+  const uint64_t vote = begin();
+  const char mine = all ? 1 : 0;
+  publishInline(vote, &mine, sizeof(mine));
+  waitForAll(vote);
+  for (int rank = 0; rank < size_; rank++) {
+    all = all && lane_.line(rank, vote).payload[0] == 1;
+  }
+  for (const internal::Place& place : {offer_.input, offer_.output}) {
+    if (place.memory != 0) {
+      lane_.settle(place.memory, all);
+    }
+  }
+  return all;
+}
+
+void DirectRun::finishInPlace() {
+  const uint64_t round = begin();
+  publish(round);
+  waitForAll(round);
+  exposed_ = {};
+}
+
+// Each rank a slice, which nobody else reads: what it overwrites in place, it
+// has read.
+void DirectRun::reduceInPlace() {
+  const auto ranks = static_cast<size_t>(size_);
+  const size_t piece = wholeUp((bytes_ + ranks - 1) / ranks);
+  const size_t begin = std::min(static_cast<size_t>(rank_) * piece, bytes_);
+  combineInPlace(begin, std::min(piece, bytes_ - begin));
+  finishInPlace();
+}
+
+bool DirectRun::broadcastInPlace(uint64_t round) {
+  const int root = request_.root;
+  const bool agreed = mapOffers(round, root, root + 1);
+  offer_ = {};
+  if (!agreed) {
+    return false;
+  }
+  copy(output_, inputs_[static_cast<size_t>(root)], bytes_);
+  finishInPlace();
+  return true;
+}
+
+void DirectRun::allgatherInPlace(const size_t* offsets) {
+  for (int i = 1; i < size_; i++) {
+    const int rank = (rank_ + i) % size_;
+    const Part part = partOf(offsets, rank);
+    copy(output_ + part.begin, inputs_[static_cast<size_t>(rank)], part.bytes);
+  }
+  finishInPlace();
+}
+
+void DirectRun::alltoallInPlace() {
+  for (int i = 1; i < size_; i++) {
+    const auto rank = static_cast<size_t>((rank_ + i) % size_);
+    copy(output_ + rank * bytes_,
+         inputs_[rank] + static_cast<size_t>(rank_) * bytes_, bytes_);
+  }
+  finishInPlace();
+}
+
+}  // namespace algorithms
+GLOO_NAMESPACE_END

@@ -1,0 +1,132 @@
+#include "transport/base/lent_memory.h"
+
+#include <utility>
+
+#include "gloo/common/error.h"
+#include "gloo/common/logging.h"
+#include "transport/base/context.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+using internal::Place;
+
+LentMemory::LentMemory(Context& context, std::vector<Name> names)
+    : context_(context), takers_(std::move(names)) {
+  takers_.erase(takers_.begin() + context.rank());
+}
+
+LentMemory::State LentMemory::lend(uint64_t id) {
+  const MutexLock guard(mutex_);
+  if (const auto found = lent_.find(id); found != lent_.end()) {
+    return found->second;
+  }
+  SharedAllocations& allocations = SharedAllocations::instance();
+  std::erase_if(lent_, [&](const auto& entry) {
+    return allocations.byId(entry.first) == nullptr;
+  });
+  const auto allocation = allocations.byId(id);
+  if (allocation == nullptr) {
+    return State::kRefused;
+  }
+  State state = State::kNew;
+  try {
+    const auto lock = context_.lock();
+    context_.device().factory().sharer()->lend(*allocation, takers_);
+  } catch (const IoException& e) {
+    state = State::kRefused;
+    GLOO_INFO("rank ", context_.rank(), ": ", allocation->bytes(),
+              " bytes of shared memory are used like other memory: ", e.what());
+  }
+  return lent_[id] = state;
+}
+
+void LentMemory::settle(uint64_t id, bool shared) {
+  const MutexLock guard(mutex_);
+  lent_[id] = shared ? State::kShared : State::kRefused;
+}
+
+std::shared_ptr<const SharedAllocation> LentMemory::borrow(uint64_t id) {
+  const MutexLock guard(mutex_);
+  if (const auto found = borrowed_.find(id); found != borrowed_.end()) {
+    return found->second;
+  }
+  std::erase_if(borrowed_,
+                [](const auto& entry) { return entry.second->freed(); });
+  try {
+    const auto lock = context_.lock();
+    return borrowed_[id] = context_.device().factory().sharer()->borrow(id);
+  } catch (const IoException& e) {
+    borrowed_.erase(id);
+    GLOO_INFO("rank ", context_.rank(),
+              ": no access to another rank's shared memory: ", e.what());
+    return nullptr;
+  }
+}
+
+// ---- A lane's
+
+LaneMemory::Own& LaneMemory::lookUp(uintptr_t data, size_t bytes,
+                                    uint64_t version) {
+  for (Own& own : own_) {
+    if (own.range.version == version && own.range.holds(data, bytes)) {
+      return own;
+    }
+  }
+  Own& own = own_[nextOwn_++ % kOwn];
+  own.range = SharedAllocations::instance().find(data);
+  own.state = LentMemory::State::kNew;
+  return own;
+}
+
+Place LaneMemory::placeOf(const void* data, size_t bytes, bool* isNew) {
+  using State = LentMemory::State;
+  const uint64_t version = SharedAllocations::instance().version();
+  if (version == 0) {
+    return {};
+  }
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  Own& own = lookUp(address, bytes, version);
+  if (own.range.id == 0 || !own.range.holds(address, bytes)) {
+    return {};
+  }
+  if (own.state == State::kNew) {
+    own.state = lent_.lend(own.range.id);
+  }
+  if (own.state == State::kRefused) {
+    return {};
+  }
+  *isNew = *isNew || own.state == State::kNew;
+  return {own.range.id, address - own.range.begin};
+}
+
+void LaneMemory::settle(uint64_t id, bool shared) { lent_.settle(id, shared); }
+
+const SharedAllocation* LaneMemory::find(Borrowed& borrowed, uint64_t id) {
+  for (size_t i = 0; i < kBorrowed; i++) {
+    const auto& memory = borrowed.memory[i];
+    if (memory != nullptr && memory->id() == id) {
+      borrowed.last = i;
+      return memory.get();
+    }
+  }
+  return nullptr;
+}
+
+char* LaneMemory::map(int rank, const Place& place, size_t bytes) {
+  Borrowed& borrowed = borrowed_[static_cast<size_t>(rank)];
+  const SharedAllocation* memory = find(borrowed, place.memory);
+  if (memory == nullptr) {
+    // Never the one that was used last: this operation may read that, too.
+    borrowed.last = (borrowed.last + 1) % kBorrowed;
+    auto& entry = borrowed.memory[borrowed.last];
+    entry = lent_.borrow(place.memory);
+    memory = entry.get();
+  }
+  const bool fits = memory != nullptr && place.offset <= memory->bytes() &&
+                    bytes <= memory->bytes() - place.offset;
+  return fits ? memory->data() + place.offset : nullptr;
+}
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,87 @@
+// What the ranks of a context share beside the lanes: memory of the shared
+// allocator. Its owner hands it to all others when it is
+// first used in the context, each of them maps it when it is first told of it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "gloo/common/thread_annotations.h"
+#include "gloo/config.h"
+#include "gloo/internal/direct.h"
+#include "transport/base/link.h"
+#include "transport/base/shared_allocations.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+class Context;
+
+// Of a context. Thread-safe.
+class LentMemory {
+ public:
+  using Name = MemorySharer::Name;
+  enum class State : uint8_t {
+    kNew,     // handed over; whether all have it is not known yet
+    kShared,  // all ranks have it
+    kRefused  // not to be had by all
+  };
+
+  // `names`: where each rank takes memory.
+  LentMemory(Context& context, std::vector<Name> names);
+
+  // Hands it over at the first call.
+  State lend(uint64_t id);
+  void settle(uint64_t id, bool shared);
+
+  // Null: it is not to be had. Stays mapped as long as somebody has it, or its
+  // owner.
+  std::shared_ptr<const SharedAllocation> borrow(uint64_t id);
+
+ private:
+  Context& context_;
+  std::vector<Name> takers_;
+  Mutex mutex_;
+  std::map<uint64_t, State> lent_ GLOO_GUARDED_BY(mutex_);
+  std::map<uint64_t, std::shared_ptr<const SharedAllocation>> borrowed_
+      GLOO_GUARDED_BY(mutex_);
+};
+
+// What one lane has found of it, so that it need not ask while nothing changes.
+// One thread.
+class LaneMemory {
+ public:
+  LaneMemory(LentMemory& lent, int ranks)
+      : lent_(lent), borrowed_(static_cast<size_t>(ranks)) {}
+
+  internal::Place placeOf(const void* data, size_t bytes, bool* isNew);
+  char* map(int rank, const internal::Place& place, size_t bytes);
+  void settle(uint64_t id, bool shared);
+
+ private:
+  struct Own {
+    SharedAllocations::Range range;
+    LentMemory::State state = LentMemory::State::kNew;
+  };
+  static constexpr size_t kOwn = 8;
+  static constexpr size_t kBorrowed = 4;  // of each rank
+  struct Borrowed {
+    std::array<std::shared_ptr<const SharedAllocation>, kBorrowed> memory;
+    size_t last = 0;  // that was used
+  };
+
+  Own& lookUp(uintptr_t data, size_t bytes, uint64_t version);
+  const SharedAllocation* find(Borrowed& borrowed, uint64_t id);
+
+  LentMemory& lent_;
+  std::array<Own, kOwn> own_;
+  size_t nextOwn_ = 0;
+  std::vector<Borrowed> borrowed_;
+};
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,77 @@
+#include "transport/base/shared_allocations.h"
+
+#include <algorithm>
+#include <utility>
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+namespace {
+
+uintptr_t beginOf(const SharedAllocation& allocation) {
+  return reinterpret_cast<uintptr_t>(allocation.data());
+}
+
+}  // namespace
+
+SharedAllocations& SharedAllocations::instance() {
+  // Never destroyed: memory may be given back at exit.
+  static auto* allocations = new SharedAllocations;
+  return *allocations;
+}
+
+void SharedAllocations::add(std::shared_ptr<SharedAllocation> allocation) {
+  const MutexLock lock(mutex_);
+  allocations_[beginOf(*allocation)].allocation = std::move(allocation);
+  version_.fetch_add(1, std::memory_order_release);
+}
+
+void SharedAllocations::remove(const SharedAllocation& allocation) {
+  const MutexLock lock(mutex_);
+  allocations_.erase(beginOf(allocation));
+  version_.fetch_add(1, std::memory_order_release);
+}
+
+SharedAllocations::Range SharedAllocations::find(uintptr_t data) {
+  const MutexLock lock(mutex_);
+  Range range;
+  range.version = version_.load(std::memory_order_relaxed);
+  const auto next = allocations_.upper_bound(data);
+  range.end = next == allocations_.end() ? UINTPTR_MAX : next->first;
+  if (next != allocations_.begin()) {
+    const auto& [begin, entry] = *std::prev(next);
+    const uintptr_t end = begin + entry.allocation->bytes();
+    if (data < end) {
+      return {range.version, begin, end,
+              entry.withdrawn ? 0 : entry.allocation->id()};
+    }
+    range.begin = end;
+  }
+  return range;
+}
+
+// Operations of several contexts may use one allocation, and fail.
+void SharedAllocations::withdraw(uint64_t id, size_t offset,
+                                 size_t bytes) noexcept {
+  const MutexLock lock(mutex_);
+  if (Entry* const entry = entryOf(id)) {
+    entry->withdrawn = true;
+    version_.fetch_add(1, std::memory_order_release);
+    entry->allocation->withdraw(offset, bytes);
+  }
+}
+
+std::shared_ptr<SharedAllocation> SharedAllocations::byId(uint64_t id) {
+  const MutexLock lock(mutex_);
+  Entry* const entry = entryOf(id);
+  return entry == nullptr ? nullptr : entry->allocation;
+}
+
+SharedAllocations::Entry* SharedAllocations::entryOf(uint64_t id) {
+  const auto found = std::find_if(
+      allocations_.begin(), allocations_.end(),
+      [id](const auto& each) { return each.second.allocation->id() == id; });
+  return found == allocations_.end() ? nullptr : &found->second;
+}
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

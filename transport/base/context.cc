@@ -1,5 +1,5 @@
-// Lifecycle, buffers and failure of a context; operations are in
-// context_operations.cc, connecting in context_mesh.cc.
+// Lifecycle and buffers of a context; failure is in context_failure.cc,
+// operations in context_operations.cc, connecting in context_mesh.cc.
 #include "transport/base/context.h"
 
 #include <algorithm>
@@ -17,7 +17,6 @@ GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 
 using internal::Cause;
-using internal::CausePtr;
 using std::chrono::milliseconds;
 
 namespace {
@@ -244,141 +243,6 @@ std::unique_ptr<transport::RemoteKey> Context::deserializeRemoteKey(
                                            " in a group of size ", size());
   }
   return key;
-}
-
-// ---- Failure ----
-
-CausePtr Context::failure() const {
-  auto lock = device_->domain().lock();
-  return cause_;
-}
-
-void Context::fail(CausePtr cause) {
-  auto lock = this->lock();
-  if (cause->kind == Cause::Kind::kTimeout) {
-    failTimeout(lock, *cause);
-  } else {
-    failLocked(std::move(cause));
-  }
-}
-
-// Whoever is waited for may itself wait for a rank that is stopped: the ranks
-// that do not answer are named.
-void Context::failTimeout(ProgressDomain::Lock& lock, Cause cause) {
-  const std::vector<int> silent =
-      cause_ == nullptr ? silentRanks(lock) : std::vector<int>{};
-  if (!silent.empty()) {
-    std::string ranks;
-    for (const int peer : silent) {
-      ranks += MakeString(ranks.empty() ? "rank " : ", rank ", peer);
-    }
-    cause.text += MakeString("; no sign of life from ", ranks,
-                             " (stopped, or unreachable)");
-    cause.culprit = silent.front();
-  }
-  cause.text = cause.text.substr(0, Cause::kMaxText);
-  failLocked(std::make_shared<const Cause>(std::move(cause)));
-}
-
-void Context::failNew(Cause::Kind kind, int culprit, const std::string& text) {
-  auto cause = std::make_shared<Cause>();
-  cause->kind = kind;
-  cause->foundBy = rank();
-  cause->culprit = culprit;
-  cause->text = text.substr(0, Cause::kMaxText);
-  failLocked(std::move(cause));
-}
-
-// The first cause wins. All peers are told; then nothing refers to the memory
-// of an operation any more, and every operation ends.
-void Context::failLocked(CausePtr cause) {
-  if (cause_ != nullptr || closed_) {
-    return;
-  }
-  cause_ = std::move(cause);
-  GLOO_INFO("rank ", rank(), ": ", cause_->text);
-  for (int peer = 0; peer < size(); peer++) {
-    if (Pair* pair = pairAt(peer)) {
-      pair->fail(*cause_);
-    }
-  }
-  // That this rank uses what it has closed is nobody else's concern.
-  const bool ownFault =
-      cause_->kind == Cause::Kind::kClosed && cause_->culprit == rank();
-  if (joined_ && !ownFault) {
-    Lifelines::instance().flood(worldNonce_, nonce_, *cause_);
-  }
-  failPending();
-  if (direct_ != nullptr) {
-    direct_->fail();
-  }
-  changes_++;
-  domain().changed();
-}
-
-void Context::failPending() {
-  while (Operation* op = pending_.front()) {
-    ended(*op, Operation::State::kFailed);
-  }
-}
-
-void Context::throwFailure(std::string_view operation) const {
-  internal::throwCause(*cause_, MakeString("rank ", rank(), ": ", operation));
-}
-
-void Context::checkUsable(const char* what) const {
-  origin_.check("context");
-  auto lock = device_->domain().lock();
-  throwIfFailed(what);
-}
-
-// A wait of `owner` has reached its deadline.
-void Context::timedOut(ProgressDomain::Lock& lock, const OperationOwner& owner,
-                       const char* what, std::chrono::nanoseconds elapsed) {
-  const auto ms = std::chrono::duration_cast<milliseconds>(elapsed).count();
-  Cause cause;
-  cause.kind = Cause::Kind::kTimeout;
-  cause.foundBy = rank();
-  cause.text = MakeString("Timed out after ", ms, " ms: rank ", rank(),
-                          " waited for a ", what, " that nobody started");
-  for (Operation* op = pending_.front(); op != nullptr; op = op->nextPending) {
-    if (op->user == &owner) {
-      cause.culprit = op->peer;
-      cause.text = MakeString("Timed out after ", ms, " ms: rank ", rank(),
-                              ": ", describe(*op));
-      break;
-    }
-  }
-  failTimeout(lock, std::move(cause));
-}
-
-void Context::onDeparture(int peer) {
-  Pair& pair = *pairAt(peer);
-  pair.dropWildcards();
-  if (direct_ != nullptr) {
-    direct_->depart(peer);
-  }
-  if (pair.leftWaiting()) {
-    failDeparted(peer);
-  } else {
-    pair.answerBye();
-  }
-}
-
-void Context::failLeft(int peer) {
-  auto lock = this->lock();
-  failDeparted(peer);
-}
-
-void Context::failDeparted(int peer) {
-  if (pairAt(peer)->closedHere()) {
-    failNew(Cause::Kind::kClosed, rank(),
-            MakeString("rank ", rank(), " closed its pair with rank ", peer));
-    return;
-  }
-  failNew(Cause::Kind::kClosed, peer,
-          MakeString("rank ", peer, " left (it closed its context) while rank ",
-                     rank(), " had operations with it"));
 }
 
 }  // namespace transport::base

@@ -29,6 +29,27 @@ _OTHERS = ("reduce", "broadcast", "allgather", "reduce_scatter", "alltoall",
 # rank at least.
 _OTHER_SIZES = (0, 4, 8, 16, 32, KIB, 64 * KIB, MIB, 16 * MIB)
 _SIZES = (4, KIB, 64 * KIB, MIB, 16 * MIB, 64 * MIB)
+_SAME_HOST_OTHERS = _OTHERS[1:]  # all but reduce
+
+
+def _same_host():
+    """Against the faster of two peers, that is against each."""
+    small = (4, 64, KIB, 16 * KIB, 64 * KIB)
+    two = {**dict.fromkeys(small, 0.67),
+           **dict.fromkeys((256 * KIB, MIB, 4 * MIB, 16 * MIB), 0.8),
+           64 * MIB: 0.67}
+    more = {**dict.fromkeys((*small, 256 * KIB), 0.67), MIB: 0.75,
+            4 * MIB: 0.85, 16 * MIB: 0.67, 64 * MIB: 0.67}
+    limit = {4: 1.8, **dict.fromkeys((64 * KIB, 256 * KIB, MIB, 4 * MIB,
+                                      16 * MIB, 64 * MIB), 1.75)}
+    bars = [Bar("limit", "", ("allreduce",), (2,), limit)]
+    for peer in ("openmpi", "mpich"):
+        bars += [Bar(peer, "", ("allreduce",), (2,), two),
+                 Bar(peer, "", ("allreduce",), (4, 8), more),
+                 Bar(peer, "", _SAME_HOST_OTHERS, (2, 4, 8),
+                     dict.fromkeys({*_OTHER_SIZES, *two}, 0.9))]
+    return tuple(bars)
+
 
 BARS = {
     "tcp": (
@@ -43,4 +64,6 @@ BARS = {
         Bar("openmpi", "", _OTHERS, (2,),
             dict.fromkeys(_OTHER_SIZES, 1.0)),
     ),
+    "shm": _same_host(),
+    "auto": _same_host(),
 }

@@ -20,6 +20,8 @@ import results
 COLLECTIVES = ("allreduce", "reduce", "broadcast", "allgather",
                "reduce_scatter", "alltoall", "barrier")
 FULL_SIZES = (4, 1 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20)
+SAME_HOST_SIZES = (4, 64, 1 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20,
+                   4 << 20, 16 << 20, 64 << 20)
 QUICK_SIZES = (4, 64 << 10, 1 << 20)
 FULL_BUDGET_MS, QUICK_BUDGET_MS = 200, 15
 NAMES = ("ours", "ours-shared", "libgloo", "openmpi", "mpich", "limit")
@@ -116,7 +118,9 @@ class Comparison:
         self._failed = set()
         self.ours_failed = False
         quick = arguments.quick
-        sizes = arguments.sizes or (QUICK_SIZES if quick else FULL_SIZES)
+        full = (FULL_SIZES if "tcp" in arguments.transport
+                else SAME_HOST_SIZES)
+        sizes = arguments.sizes or (QUICK_SIZES if quick else full)
         budget = arguments.budget or (
             QUICK_BUDGET_MS if quick else FULL_BUDGET_MS)
         # A size may take 8 times its budget, in each of three modes.

@@ -2,12 +2,29 @@
 
 #include <algorithm>
 
+#include "algorithms/executor.h"
+
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
 namespace {
 
 // Shorter ones are all head.
 constexpr size_t kLeastSegment = 4096;
+
+// More than that only where latencies are long: the executor looks at all of
+// them again and again.
+constexpr int kUsualWindow = 32;
+
+double segmentsOf(const Work& work, double bytes, size_t segmentBytes) {
+  const double segment =
+      std::min(bytes, static_cast<double>(std::max<size_t>(1, segmentBytes)));
+  return segment > 0 ? work.moved * bytes / segment : 0;
+}
+
+// That a rank sends one after the other.
+double messagesOf(const Work& work, double segments) {
+  return std::max({work.rounds, work.messages, segments});
+}
 
 }  // namespace
 
@@ -18,12 +35,12 @@ double costOf(const Work& work, size_t bytes, size_t segmentBytes,
   const double segment =
       std::min(n, static_cast<double>(std::max<size_t>(1, segmentBytes)));
   const double moved = work.moved * n;
-  const double segments = segment > 0 ? moved / segment : 0;
+  const double segments = segmentsOf(work, n, segmentBytes);
   // A network carries both directions at once, a processor does not.
   const double carried = !link.byProcessor   ? moved
                          : work.bothWays > 0 ? work.bothWays * n
                                              : 2 * moved;
-  const double messages = std::max({work.rounds, work.messages, segments});
+  const double messages = messagesOf(work, segments);
   // Messages of one round overlap, all but the work of starting them.
   const double starts =
       (messages - work.rounds) * std::max(link.gap, link.overhead);
@@ -56,6 +73,20 @@ size_t bestSegment(const Work& work, size_t bytes, size_t maxSegmentBytes,
     }
   }
   return best;
+}
+
+int windowFor(const Work& work, size_t bytes, size_t segmentBytes,
+              const Costs& costs) {
+  const LinkParameters& link = costs.link;
+  const double n = static_cast<double>(bytes);
+  const double messages = messagesOf(work, segmentsOf(work, n, segmentBytes));
+  const double length = messages > 0 ? work.moved * n / messages : 0;
+  const double each =
+      std::max({link.gap, link.overhead, length * link.gapPerByte});
+  const double latency = link.latency + 2 * link.overhead;
+  constexpr double kMost = Executor::kMaxWindow;
+  const double wanted = each > 0 ? 2 * (1 + latency / each) : kMost;
+  return std::max(kUsualWindow, static_cast<int>(std::min(wanted, kMost)));
 }
 
 }  // namespace algorithms

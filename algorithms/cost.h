@@ -26,5 +26,11 @@ double costOf(const Work& work, size_t bytes, size_t segmentBytes,
 size_t bestSegment(const Work& work, size_t bytes, size_t maxSegmentBytes,
                    const Costs& costs);
 
+// How many actions a rank has to have in view (see ExpandOptions::window), so
+// that its link is busy while messages are on their way: a send and a receive
+// for each that fits into a latency. 32 to 64.
+int windowFor(const Work& work, size_t bytes, size_t segmentBytes,
+              const Costs& costs);
+
 }  // namespace algorithms
 GLOO_NAMESPACE_END

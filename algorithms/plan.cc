@@ -83,7 +83,7 @@ bool Plan::serves(const Request& r) const {
          mine.inPlaceOffset == r.inPlaceOffset &&
          mine.outputOffset == r.outputOffset &&
          mine.copiesInput == r.copiesInput && mine.root == r.root &&
-         mine.maxSegmentBytes == r.maxSegmentBytes && mine.window == r.window &&
+         mine.maxSegmentBytes == r.maxSegmentBytes &&
          mine.stageBytes == r.stageBytes && equal(mine.forced, r.forced) &&
          equal(mine.counts.sendOffsets, r.counts.sendOffsets, size_) &&
          equal(mine.counts.recvOffsets, r.counts.recvOffsets, size_);
@@ -106,7 +106,7 @@ Program Plan::makeProgram(int rank, int radix, const Selection& selection) {
   ExpandOptions options;
   options.elementSize = request_.elementSize;
   options.segmentBytes = choice.segmentBytes;
-  options.window = request_.window;
+  options.window = choice.window;
   options.stageBytes = request_.stageBytes;
   options.inPlace = request_.inPlace;
   options.inPlaceOffset = request_.inPlaceOffset;

@@ -31,7 +31,6 @@ struct Request {
   size_t maxSegmentBytes = 1 << 20;
   // As in ExpandOptions. What waits to be reduced should still be in a core's
   // own cache then.
-  int window = 32;
   size_t stageBytes = 2 << 20;
   const char* forced = nullptr;  // algorithm; null: by cost
 };

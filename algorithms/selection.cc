@@ -135,7 +135,8 @@ Choice Selection::estimate(const AlgorithmInfo& algorithm,
                         costs);
   return {&algorithm, segment,
           costOf(work, bytes, segment, costs) +
-              costOf(inside, bytes, segment, {network.inside, 0, 0})};
+              costOf(inside, bytes, segment, {network.inside, 0, 0}),
+          windowFor(work, bytes, segment, costs)};
 }
 
 Choice Selection::choose(Collective collective, const Setting& setting,

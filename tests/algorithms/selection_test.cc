@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "algorithms/cost.h"
 #include "algorithms/verify/verify.h"
 #include "gloo/common/error.h"
 #include "tests/algorithms/jobs.h"
@@ -139,6 +140,32 @@ TEST(Selection, AProcessorDoesNotMoveBothWaysAtOnce) {
             Selection(network, 8)
                 .choose(Collective::kReduce, {0, 8}, 64 << 20, nullptr, 1 << 20)
                 .algorithm->name);
+}
+
+TEST(Selection, WindowsHoldWhatFitsIntoALatency) {
+  Work exchange;
+  exchange.rounds = 1;
+  exchange.moved = 1;
+  exchange.messages = 127;
+  Costs costs;
+  costs.link = {9e-6, 0.5e-6, 0.2e-6, 1e-9};
+  // 20 messages of 0.5 us in 10 us, and one that is done: sent and received.
+  EXPECT_EQ(42, windowFor(exchange, 1000, kLimit, costs));
+  costs.link.latency = 2e-6;
+  EXPECT_EQ(32, windowFor(exchange, 1000, kLimit, costs));
+  costs.link.latency = 1e-3;
+  EXPECT_EQ(64, windowFor(exchange, 1000, kLimit, costs));
+  // Long messages keep the link busy, whatever the latency.
+  EXPECT_EQ(32, windowFor(exchange, 128 << 20, kLimit, costs));
+  EXPECT_EQ(64, windowFor(exchange, 0, kLimit, {}));
+
+  NetworkParameters network;
+  network.between = costs.link;
+  const Selection selection(network, 128);
+  EXPECT_EQ(
+      64, selection
+              .choose(Collective::kAlltoall, {0, 128}, 1000, "pairwise", kLimit)
+              .window);
 }
 
 TEST(Selection, WhatIsCopiedCounts) {

@@ -91,6 +91,16 @@ class GlooSimulate(unittest.TestCase):
         self.assertEqual(without.returncode, 2)
         self.assertIn("--ranks-per-host", without.stderr)
 
+    def test_windows_are_nearly_the_best_ones_unless_they_are_given(self):
+        for network in ((), ("--alpha", 12), ("--alpha", 50)):
+            arguments = ("-c", "alltoall", "-a", "pairwise", "-n", 64, "-s",
+                         "64K", *network)
+            chosen = self.rows(*arguments)[0]["time_us"]
+            times = [self.rows(*arguments, "--window", window)[0]["time_us"]
+                     for window in (4, 16, 32, 64)]
+            self.assertLess(chosen, 1.1 * min(times))
+            self.assertGreater(times[0], 2 * chosen)
+
     def test_what_is_too_much_is_left_out_and_said(self):
         result = run("-c", "allreduce", "-n", "64", "-s", "8",
                      "--most-actions", "0.002")

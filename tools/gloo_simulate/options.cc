@@ -46,8 +46,9 @@ void addWhat(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("--element-size", options.elementSize, "bytes; 4");
   app.add_option("--segment", raw.segment,
                  "bytes of a pipeline segment; else as the library chooses");
-  app.add_option("--window", options.window,
-                 "actions in flight per rank, 4 to 64; 32");
+  app.add_option(
+      "--window", options.window,
+      "actions in view per rank, 4 to 64; 0: as the library chooses");
   app.add_flag("--out-of-place", raw.outOfPlace,
                "input and output are different memory");
 }
@@ -168,7 +169,8 @@ void validate(const Options& o) {
   require(o.slowRank >= -1, "--slow-rank is no rank");
   require(o.slowFactor > 0 && o.slowFactor <= 1e6, "--slow-factor: above 0");
   require(o.radix >= 2, "--radix: at least 2");
-  require(o.window >= 4 && o.window <= 64, "--window: 4 to 64");
+  require(o.window == 0 || (o.window >= 4 && o.window <= 64),
+          "--window: 4 to 64");
   require(o.elementSize >= 1 && o.elementSize <= 4096,
           "--element-size: 1 to 4096");
   require(o.network.ranksPerHost >= 1, "--ranks-per-host: at least 1");

@@ -22,7 +22,7 @@ struct Options {
   int radix = 2;
   size_t elementSize = 4;
   size_t segmentBytes = 0;  // 0: as the library chooses
-  int window = 32;
+  int window = 0;           // 0: as the library chooses
   bool inPlace = true;
 
   // On what.

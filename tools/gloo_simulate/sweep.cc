@@ -63,16 +63,19 @@ class Sweep {
       }
       const auto estimate =
           selection.estimate(info, setting, bytes, kMaxSegmentBytes);
-      add(info, setting, bytes, estimate.segmentBytes, chosen);
+      add(estimate, setting, bytes, chosen);
     }
   }
 
-  void add(const AlgorithmInfo& info, const algorithms::Setting& setting,
-           size_t bytes, size_t segment, bool chosen) {
+  void add(const algorithms::Choice& choice, const algorithms::Setting& setting,
+           size_t bytes, bool chosen) {
+    const AlgorithmInfo& info = *choice.algorithm;
     const int ranks = setting.size;
     simulate::Scenario scenario = scenarioOf(options_, info, ranks, bytes);
     scenario.job.hosts = setting.hosts;
-    scenario.job.options.segmentBytes = segment;
+    scenario.job.options.segmentBytes = choice.segmentBytes;
+    scenario.job.options.window =
+        options_.window != 0 ? options_.window : choice.window;
     if (const double actions = actionsOf(scenario);
         actions > options_.mostActions) {
       note_(MakeString(info.name, " is left out for ", ranks, " ranks and ",
@@ -90,10 +93,10 @@ class Sweep {
     const size_t total = totalBytes(scenario);
     const simulate::Bound bound =
         simulate::lowerBound(info.collective, ranks, total, options_.network);
-    rows_.push_back({std::string(info.name), chosen, ranks, total, segment,
-                     result.seconds, bound.seconds(), std::string(bound.term()),
-                     roundsOf(info, setting), result.busiestBytes,
-                     result.messages});
+    rows_.push_back({std::string(info.name), chosen, ranks, total,
+                     choice.segmentBytes, result.seconds, bound.seconds(),
+                     std::string(bound.term()), roundsOf(info, setting),
+                     result.busiestBytes, result.messages});
   }
 
   // Of the vector, or of all ranks' blocks together.
@@ -145,7 +148,6 @@ simulate::Scenario scenarioOf(const Options& options,
   job.root = options.root;
   job.radix = options.radix;
   job.options.elementSize = options.elementSize;
-  job.options.window = options.window;
   job.options.stageBytes = size_t{2} << 20;
   job.options.inPlace = options.inPlace;
   const size_t elements = ceilDivide(bytes, options.elementSize);

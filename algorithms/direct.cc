@@ -22,9 +22,9 @@ constexpr size_t kMaxElement = 64;
 
 }  // namespace
 
-bool offersDirect(const Request& request, const internal::Lane& lane) {
+bool offersDirect(const Request& request, int ranks, size_t slotBytes) {
   if (request.elementSize > kMaxElement ||
-      lane.slotBytes() / static_cast<size_t>(lane.size()) < kMaxElement) {
+      slotBytes / static_cast<size_t>(ranks) < kMaxElement) {
     return false;
   }
   switch (request.collective) {

@@ -24,9 +24,9 @@ namespace algorithms {
 
 struct Arguments;
 
-// Whether there is a direct algorithm for it: depends on values that are equal
-// on all ranks.
-bool offersDirect(const Request& request, const internal::Lane& lane);
+// Whether there is a direct algorithm for it, in lanes of so many ranks with
+// such slots: depends on values that are equal on all ranks.
+bool offersDirect(const Request& request, int ranks, size_t slotBytes);
 
 // One call. Borrows everything; one thread.
 class DirectRun {

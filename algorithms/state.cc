@@ -197,7 +197,8 @@ bool State::runDirect(const Request& request, const Arguments& arguments) {
   }
   const uint64_t slot = Slot::build(arguments.prefix, arguments.tag);
   internal::Lane* const lane = direct_->lane(internal::tagOf(slot));
-  if (lane == nullptr || !offersDirect(request, *lane)) {
+  if (lane == nullptr ||
+      !offersDirect(request, lane->size(), lane->slotBytes())) {
     return false;
   }
   const LaneUse use(*lane, request, arguments.tag);

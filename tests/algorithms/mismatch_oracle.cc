@@ -12,20 +12,7 @@ namespace {
 using namespace algorithms;  // NOLINT: everything here is about it
 using internal::ElementType;
 
-// Never entered: it says how long slots are.
-class IdleLane final : public internal::Lane {
- public:
-  explicit IdleLane(int size) {
-    size_ = size;
-    slotBytes_ = 128 << 10;
-  }
-
- private:
-  void ring(int) override {}
-  Outcome waitLong(int, uint64_t, Deadline) override {
-    return Outcome::kFailed;
-  }
-};
+constexpr size_t kSlotBytes = 128 << 10;  // of lanes
 
 ElementType elementTypeOf(RankCall::Type type) {
   switch (type) {
@@ -136,7 +123,7 @@ void MismatchOracle::prepare(int rank, const RankCall& call, bool direct) {
   const std::vector<size_t> firstOffsets = offsetsOf(first);
   const Request firstRequest = requestOf(first, firstOffsets);
   if (direct && first.call.algorithm == nullptr &&
-      offersDirect(firstRequest, IdleLane(size))) {
+      offersDirect(firstRequest, size, kSlotBytes)) {
     self.isDirect = true;
     self.reads = readsOf(call, firstRequest, rank, size);
     self.word =

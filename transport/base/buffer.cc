@@ -27,10 +27,11 @@ Buffer::~Buffer() {
   }
   auto lock = context_.lock();
   if (side_ == Side::kRecv) {
-    pair_.removeBound(index_);
+    pair_.withdrawBound(index_);
     context_.drain(
-        lock, [this] { return !pair_.receivingBound(index_); },
+        lock, [this] { return pair_.boundWithdrawn(index_); },
         "a bound buffer");
+    pair_.removeBound(index_);
   } else {
     context_.drain(
         lock, [this] { return pending_ == 0; }, "a bound buffer");

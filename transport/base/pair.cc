@@ -294,16 +294,6 @@ void Pair::onDataEnd(const FrameHeader& header) {
   }
 }
 
-void Pair::onCancel(const FrameHeader& header) {
-  if (header.has(kReply)) {
-    onCancelReply(header);
-  } else if (header.has(kSend)) {
-    onCancelOfAnnounce(header);
-  } else {
-    onCancelOfAdvert(header);
-  }
-}
-
 void Pair::onAbort(const FrameHeader& header, const char* payload) {
   try {
     context_.failLocked(std::make_shared<internal::Cause>(

@@ -143,9 +143,11 @@ class Pair final : public transport::Pair, public LinkHandler {
   // Bound receive buffers: the peer learns of the memory. Returns its index.
   uint32_t addBound(Buffer& buffer, int slot, void* ptr, size_t size,
                     const MemoryKind& kind);
+  // The peer is told to write there no more, and answers behind its last write;
+  // it has answered, or will write nothing more; forgets the memory.
+  void withdrawBound(uint32_t index);
+  bool boundWithdrawn(uint32_t index) const;
   void removeBound(uint32_t index);
-  // Bytes are being read into it.
-  bool receivingBound(uint32_t index) const;
   bool receivingExport(uint32_t key) const;
   // Bytes of the peer's buffer on this slot; -1 when it is not known yet.
   int64_t boundBytes(int slot) const;
@@ -172,6 +174,7 @@ class Pair final : public transport::Pair, public LinkHandler {
  private:
   struct Bound {
     Buffer* buffer = nullptr;  // null: destroyed
+    bool withdrawing = false;  // the peer has not answered yet
     int slot = 0;
     char* ptr = nullptr;
     size_t size = 0;
@@ -218,7 +221,6 @@ class Pair final : public transport::Pair, public LinkHandler {
   char* placeFor(const FrameHeader& header);
   char* discard(size_t bytes);
   void onDataEnd(const FrameHeader& header);
-  void onCancel(const FrameHeader& header);
   void onAbort(const FrameHeader& header, const char* payload);
 
   // pair_send.cc
@@ -273,6 +275,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   void freeIndex(RecvEntry& entry);
   void cancelRecv(Operation& op);
   void dropAll(RecvEntry* entry);
+  void onCancel(const FrameHeader& header);
   void onCancelReply(const FrameHeader& header);
   void onCancelOfAnnounce(const FrameHeader& header);
 
@@ -281,6 +284,8 @@ class Pair final : public transport::Pair, public LinkHandler {
   void writeBound(Operation& op, const RemoteBound& remote);
   void onBoundAdvert(const FrameHeader& header);
   void cancelBound(Operation& op);
+  void onCancelOfBound(const FrameHeader& header);
+  void answerWithdrawals();
   Bound* boundAt(uint32_t index);
   char* onBoundPayload(const FrameHeader& header);
   void onBoundEnd(const FrameHeader& header);
@@ -326,6 +331,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   std::vector<uint32_t> freeIndices_;
   std::vector<Bound> bounds_;
   std::map<int, RemoteBound> remoteBounds_;
+  std::vector<uint32_t> withdrawn_;   // of the peer's; not answered yet
   std::vector<Operation*> requests_;  // put and get, by number
   std::vector<uint32_t> freeRequests_;
   uint64_t requestSerial_ = 0;

@@ -22,6 +22,18 @@ void Pair::cancel(Operation& op) {
   }
 }
 
+void Pair::onCancel(const FrameHeader& header) {
+  if (header.has(kBound)) {
+    onCancelOfBound(header);
+  } else if (header.has(kReply)) {
+    onCancelReply(header);
+  } else if (header.has(kSend)) {
+    onCancelOfAnnounce(header);
+  } else {
+    onCancelOfAdvert(header);
+  }
+}
+
 void Pair::cancelRecv(Operation& op) {
   auto* entry = static_cast<RecvEntry*>(op.owner);
   if (op.phase != kQueued || entry == nullptr || entry->cancelling) {

@@ -45,14 +45,64 @@ void Pair::advertiseBound(uint32_t index) {
   sendControl(h);
 }
 
-// The index stays taken: the peer may still write to it, into nothing.
-void Pair::removeBound(uint32_t index) {
-  bounds_[index].buffer = nullptr;
-  bounds_[index].region.reset();
+// What the peer has written already, or writes before it hears of this, goes
+// unnoticed. The index stays taken.
+void Pair::withdrawBound(uint32_t index) {
+  Bound& bound = bounds_[index];
+  bound.buffer = nullptr;
+  if (link_ == nullptr || departed_ || byeSent_ || failed_) {
+    return;
+  }
+  bound.withdrawing = true;
+  FrameHeader h = header(FrameType::kCancel, kBound);
+  h.slot = static_cast<uint64_t>(static_cast<int64_t>(bound.slot));
+  h.index = index;
+  sendControl(h);
 }
 
-bool Pair::receivingBound(uint32_t index) const {
-  return incoming_.what == Incoming::What::kBound && incoming_.bound == index;
+bool Pair::boundWithdrawn(uint32_t index) const {
+  const bool receiving =
+      incoming_.what == Incoming::What::kBound && incoming_.bound == index;
+  return !receiving && (!bounds_[index].withdrawing || departed_);
+}
+
+void Pair::removeBound(uint32_t index) { bounds_[index].region.reset(); }
+
+// The next send to that slot waits for another buffer, unless there is one
+// already.
+void Pair::onCancelOfBound(const FrameHeader& header) {
+  if (header.has(kReply)) {
+    Bound* bound = boundAt(header.index);
+    if (bound != nullptr && !bound->withdrawing) {
+      protocolError("an answer to the end of a bound buffer that lives");
+    } else if (bound != nullptr) {
+      bound->withdrawing = false;
+    }
+    return;
+  }
+  for (auto& [slot, remote] : remoteBounds_) {
+    remote.known = remote.known && remote.index != header.index;
+  }
+  withdrawn_.push_back(header.index);
+  answerWithdrawals();
+}
+
+// Each behind the last write that was on its way to the buffer.
+void Pair::answerWithdrawals() {
+  if (byeSent_ || failed_) {
+    return;
+  }
+  std::erase_if(withdrawn_, [this](uint32_t index) {
+    for (Operation* op = active_.front(); op != nullptr; op = op->next) {
+      if (op->kind == kBoundWrite && op->index == index) {
+        return false;
+      }
+    }
+    FrameHeader h = header(FrameType::kCancel, kBound | kReply);
+    h.index = index;
+    sendControl(h);
+    return true;
+  });
 }
 
 int64_t Pair::boundBytes(int slot) const {

@@ -220,6 +220,9 @@ bool Pair::pump() {
     moved = true;
   }
   context_.device().removePump(pump_);
+  if (!withdrawn_.empty()) {
+    answerWithdrawals();
+  }
   return moved;
 }
 

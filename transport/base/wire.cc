@@ -156,7 +156,7 @@ uint8_t flagsAllowed(FrameType type) {
     case FrameType::kDone:
       return kReply | kError | kSend;
     case FrameType::kCancel:
-      return kSend | kReply;
+      return kSend | kReply | kBound;
     default:
       return 0;
   }

@@ -21,7 +21,7 @@ GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 
 constexpr uint32_t kWireMagic = 0x314f4c47;  // "GLO1"
-constexpr uint16_t kWireVersion = 1;
+constexpr uint16_t kWireVersion = 2;
 
 // Bytes that are not what this header says. Never leaves transport/.
 struct WireError : std::runtime_error {
@@ -35,7 +35,7 @@ enum class FrameType : uint8_t {
   kAdvert = 2,    // memory for one message
   kData = 3,      // bytes of a message, a bound write, a put or a get's answer
   kDone = 4,      // a pulled message, a put or a cancel is finished
-  kCancel = 5,    // take back an advert or an announce
+  kCancel = 5,    // take back an advert, an announce or a bound buffer
   kCredit = 6,    // nothing but the credits of the header
   kAbort = 7,     // the context ends; payload: encoded Cause
   kBye = 8,       // orderly departure: no frame follows
@@ -48,11 +48,11 @@ enum FrameFlag : uint8_t {
   kFirst = 1 << 0,   // kData: first part of its message
   kLast = 1 << 1,    // kData: last part
   kDirect = 1 << 2,  // kData: goes to the advert `index`
-  kBound = 1 << 3,   // kData: goes to the bound buffer `index`
+  kBound = 1 << 3,   // kData: goes to the bound buffer `index`; kCancel: of it
   kPut = 1 << 4,     // kData: goes to the exported region `key`
   kReply = 1 << 5,   // kAdvert: answers announce `number`; kData: answers the
                      // get `number`; kDone, kCancel: answers a kCancel
-  kSend = 1 << 6,    // kCancel: of an announce (else: of an advert)
+  kSend = 1 << 6,    // kCancel: of an announce (else, not kBound: of an advert)
   kError = 1 << 7,   // kDone: refused; the payload says why
 };
 

@@ -169,6 +169,46 @@ TEST_P(BoundTest, LongerThanThePeersBuffer) {
   });
 }
 
+// The sender knows nothing of it: what it sends meanwhile is lost, or goes to
+// the next buffer on that slot, but never into memory that was given back.
+TEST_P(BoundTest, ABufferIsReplacedWhileThePeerSends) {
+  run(2, [](const ContextPtr& context) {
+    constexpr int kRounds = 30;
+    auto& pair = *context->getPair(1 - context->rank);
+    for (const size_t size : {size_t{100}, size_t{300000}}) {
+      const int slot = static_cast<int>(size);
+      if (context->rank == 0) {
+        auto bytes = pattern(slot, size);
+        auto buffer = pair.createSendBuffer(slot, bytes.data(), size);
+        for (int i = 0; i < kRounds; i++) {
+          buffer->send();
+          buffer->send();
+          buffer->waitSend();
+          buffer->waitSend();
+          awaitSignal(context, 1);
+        }
+        meet(context);
+        continue;
+      }
+      std::vector<char> bytes(size);
+      for (int i = 0; i < kRounds; i++) {
+        std::fill(bytes.begin(), bytes.end(), 0);
+        auto buffer = pair.createRecvBuffer(slot, bytes.data(), size);
+        buffer->waitRecv();
+        EXPECT_EQ(mismatch(slot, bytes.data(), size), size) << i;
+        buffer.reset();
+        std::fill(bytes.begin(), bytes.end(), 'c');
+        signal(context, 0);
+        EXPECT_EQ(std::count(bytes.begin(), bytes.end(), 'c'),
+                  static_cast<ptrdiff_t>(size))
+            << i;
+      }
+      auto last = pair.createRecvBuffer(slot, bytes.data(), size);
+      meet(context);
+    }
+  });
+}
+
 GLOO_CONTRACT_SUITE(BoundTest);
 
 }  // namespace

@@ -79,6 +79,10 @@ TEST_F(VerbsCountsTest, SmallSendsInARowAskForFewCompletions) {
       EXPECT_EQ(after.posts - before.posts, kSends);
       EXPECT_EQ(after.framesSent - before.framesSent, kSends);
       EXPECT_THAT(after.signalled - before.signalled, Le(kSends / 8 + 2));
+      // And one of the message that returns credits, whose receive is posted
+      // again.
+      EXPECT_THAT(after.completions - before.completions, Le(kSends / 8 + 3));
+      EXPECT_THAT(after.doorbells - before.doorbells, Le(kSends + 1));
     }
     for (uint64_t i = 0; i < kSends && rank.number() == 1; i++) {
       EXPECT_TRUE(message.buffer->waitRecv());
@@ -164,6 +168,35 @@ TEST_F(VerbsCountsTest, ABoundSendIsOneWriteAndNothingElse) {
         EXPECT_EQ(after.allocations, before.allocations);
       }
     }
+  });
+}
+
+TEST_F(VerbsCountsTest, ShortBoundSendsDoNotWaitForEachOther) {
+  run([](Rank& rank) {
+    constexpr size_t kSends = 16;
+    constexpr size_t kBytes = 65536;
+    auto& pair = *rank.context->getPair(rank.peer());
+    std::vector<char> memory(kSends * kBytes);
+    if (rank.number() == 1) {
+      auto recv = pair.createRecvBuffer(1, memory.data(), memory.size());
+      rank.meet();
+      for (size_t i = 0; i < kSends; i++) {
+        recv->waitRecv();
+      }
+      rank.meet();
+      return;
+    }
+    auto send = pair.createSendBuffer(1, memory.data(), memory.size());
+    rank.meet();
+    const Statistics before = rank.now();
+    for (size_t i = 0; i < kSends; i++) {
+      send->send(i * kBytes, kBytes, i * kBytes);
+    }
+    EXPECT_EQ(rank.now().posts - before.posts, kSends);
+    for (size_t i = 0; i < kSends; i++) {
+      send->waitSend();
+    }
+    rank.meet();
   });
 }
 

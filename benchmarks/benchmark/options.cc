@@ -118,11 +118,6 @@ void take(const CLI::App& app, const Raw& raw, Options& options) {
   }
 }
 
-// CLI11 may add advice in further lines; the first says what is wrong.
-std::string firstLine(const std::string& text) {
-  return text.substr(0, text.find('\n'));
-}
-
 }  // namespace
 
 std::chrono::nanoseconds parseDuration(const std::string& text) {
@@ -152,13 +147,7 @@ Options parseOptions(int argc, const char* const* argv) {
   addComparison(app, options);
   addReport(app, options);
   app.add_option("NAME", options.name, "the benchmark; see below");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    throw HelpRequest{app.help()};
-  } catch (const CLI::ParseError& e) {
-    throw UsageError(firstLine(e.what()));
-  }
+  command_line::parse(app, argc, argv);
   take(app, raw, options);
   validate(options);
   return options;

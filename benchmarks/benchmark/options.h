@@ -4,9 +4,10 @@
 #include <chrono>
 #include <cstddef>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "tools/support/command_line.h"
 
 namespace benchmark {
 
@@ -59,15 +60,8 @@ inline bool comparesAlgorithms(const Options& options) {
   return options.allAlgorithms || !options.tuneFile.empty();
 }
 
-// The text is one line for the user.
-struct UsageError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-// --help: print the text and succeed.
-struct HelpRequest {
-  std::string text;
-};
+using command_line::HelpRequest;
+using command_line::UsageError;
 
 // Throws UsageError or HelpRequest.
 Options parseOptions(int argc, const char* const* argv);

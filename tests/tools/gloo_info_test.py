@@ -101,10 +101,20 @@ class GlooInfo(unittest.TestCase):
                        "--algorithms", "--tuning"):
             self.assertIn(option, result.stdout)
 
-    def test_an_unknown_option_is_status_2(self):
-        result = run("--no-such-option")
-        self.assertEqual(result.returncode, 2)
-        self.assertIn("--no-such-option", result.stderr)
+    def test_a_bad_command_line_is_one_line_and_status_2(self):
+        for arguments, says in (
+                (["--no-such-option"], "--no-such-option"),
+                (["rest"], "rest"),
+                (["--ranks", "4"], "--algorithms"),
+                (["--algorithms", "--ranks", "1"], "--ranks"),
+                (["--algorithms", "--ranks", "x"], "--ranks"),
+                (["--algorithms", "--transport", "smoke"], "smoke"),
+                (["--ib-port", "x"], "--ib-port")):
+            with self.subTest(arguments):
+                result = run(*arguments)
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertIn(says, result.stderr)
+                self.assertEqual(result.stderr.count("\n"), 1)
 
 
 if __name__ == "__main__":

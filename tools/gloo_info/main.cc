@@ -2,11 +2,11 @@
 // when an RDMA port that was asked for cannot be used, 2 for a bad command
 // line.
 #include <CLI/CLI.hpp>
-#include <exception>
 #include <iostream>
 
 #include "gloo/config.h"
 #include "tools/gloo_info/reports.h"
+#include "tools/support/command_line.h"
 
 namespace {
 
@@ -29,9 +29,8 @@ bool printAll(const RdmaOptions& rdma, bool rdmaIsWanted) {
   return usable || !rdmaIsWanted;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+// Exit status.
+int tell(int argc, const char* const* argv) {
   CLI::App app(
       "What this build of gloo contains, which devices this host has, and "
       "which "
@@ -70,19 +69,16 @@ int main(int argc, char** argv) {
                    "Tuning file (default: that of GLOO_TUNING_FILE)")
       ->needs(flag);
   table->add_flag("--json", algorithms.json, "As JSON")->needs(flag);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+  command_line::parse(app, argc, argv);
+  if (wantsAlgorithms) {
+    gloo_info::printAlgorithms(std::cout, algorithms);
+    return 0;
   }
-  try {
-    if (wantsAlgorithms) {
-      gloo_info::printAlgorithms(std::cout, algorithms);
-      return 0;
-    }
-    return printAll(rdma, wanted->count_all() > 0) ? 0 : 1;
-  } catch (const std::exception& error) {
-    std::cerr << "gloo_info: " << error.what() << "\n";
-    return 1;
-  }
+  return printAll(rdma, wanted->count_all() > 0) ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return command_line::run("gloo_info", [&] { return tell(argc, argv); });
 }

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <exception>
 
 #include "tools/gloo_simulate/chart.h"
 #include "tools/gloo_simulate/check.h"
@@ -76,17 +75,7 @@ int run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
+  return command_line::run("gloo_simulate", [&] {
     return run(gloo_simulate::parseOptions(argc, argv));
-  } catch (const gloo_simulate::HelpRequest& help) {
-    std::fputs(help.text.c_str(), stdout);
-    return 0;
-  } catch (const gloo_simulate::UsageError& error) {
-    std::fprintf(stderr, "gloo_simulate: %s (--help lists the options)\n",
-                 error.what());
-    return 2;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "gloo_simulate: %s\n", error.what());
-    return 1;
-  }
+  });
 }

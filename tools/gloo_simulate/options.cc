@@ -199,11 +199,6 @@ void validate(const Options& o) {
   }
 }
 
-// CLI11 may add advice in further lines; the first says what is wrong.
-std::string firstLine(const std::string& text) {
-  return text.substr(0, text.find('\n'));
-}
-
 }  // namespace
 
 size_t parseBytes(const std::string& text) {
@@ -256,13 +251,7 @@ Options parseOptions(int argc, const char* const* argv) {
   addWhat(app, options, raw);
   addNetwork(app, options, raw);
   addReport(app, options, raw);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    throw HelpRequest{app.help()};
-  } catch (const CLI::ParseError& e) {
-    throw UsageError(firstLine(e.what()));
-  }
+  command_line::parse(app, argc, argv);
   take(app, raw, options);
   validate(options);
   return options;

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstddef>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "algorithms/catalogue.h"
 #include "algorithms/network.h"
+#include "tools/support/command_line.h"
 
 namespace gloo_simulate {
 
@@ -43,15 +43,8 @@ struct Options {
   std::string docsFolder;               // where algorithms.md goes
 };
 
-// The text is one line for the user.
-struct UsageError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-// --help: print the text and succeed.
-struct HelpRequest {
-  std::string text;
-};
+using command_line::HelpRequest;
+using command_line::UsageError;
 
 // Throws UsageError or HelpRequest.
 Options parseOptions(int argc, const char* const* argv);

@@ -1,0 +1,55 @@
+// How our programs answer a command line: help with status 0, a bad line with
+// one line that says what is wrong and status 2, an error of the run with
+// status 1.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <stdexcept>
+#include <string>
+
+namespace command_line {
+
+// The text is one line for the user.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// --help: print the text and succeed.
+struct HelpRequest {
+  std::string text;
+};
+
+// Throws UsageError or HelpRequest.
+inline void parse(CLI::App& app, int argc, const char* const* argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    throw HelpRequest{app.help()};
+  } catch (const CLI::ParseError& e) {
+    // There may be advice in further lines; the first says what is wrong.
+    const std::string text = e.what();
+    throw UsageError(text.substr(0, text.find('\n')));
+  }
+}
+
+// What body() returns, or the status of what it throws, which is told.
+template <typename Body>
+int run(const char* program, const Body& body) {
+  try {
+    return body();
+  } catch (const HelpRequest& help) {
+    std::fputs(help.text.c_str(), stdout);
+    return 0;
+  } catch (const UsageError& error) {
+    std::fprintf(stderr, "%s: %s (--help lists the options)\n", program,
+                 error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", program, error.what());
+    return 1;
+  }
+}
+
+}  // namespace command_line

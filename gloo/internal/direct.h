@@ -164,7 +164,7 @@ class GLOO_API Direct {
 
   // The lane of the operations with this tag (see tagOf()): the first tags that
   // are used have one each, for good, and all ranks agree on which. Null: all
-  // lanes are others'.
+  // lanes are others'. docs/shm.md says why none is passed on.
   virtual Lane* lane(uint64_t tag) = 0;
 };
 

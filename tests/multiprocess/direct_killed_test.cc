@@ -1,11 +1,13 @@
-// A process is killed or stopped at a random point of collectives that work on
-// memory which all ranks have mapped: nothing moves over the links then, and
-// still every other rank knows, and no result that was returned is wrong.
+// A process is killed or stopped at a random point of collectives on one host:
+// in memory that all ranks have mapped, where nothing moves over the links, and
+// over the rings of the links. Every other rank knows, and no result that was
+// returned is wrong.
 #include <gtest/gtest.h>
 
 #include <random>
 #include <stdexcept>
 
+#include "gloo/transport/auto/device.h"
 #include "gloo/transport/shm/device.h"
 #include "tests/multiprocess/job.h"
 #include "tests/support/collectives.h"
@@ -20,12 +22,20 @@ using testing_support::kChecks;
 using testing_support::VectorArena;
 using testing_support::VectorMemory;
 
+// What the ranks are connected by, and whether a collective has a lane.
+struct Way {
+  bool isAuto;
+  bool isDirect;
+};
+
 [[noreturn]] void randomCollectives(const std::shared_ptr<Context>& context,
-                                    uint64_t seed) {
+                                    uint64_t seed, bool isDirect) {
   std::mt19937_64 random(seed);
-  while (true) {
+  for (uint32_t i = 0;; i++) {
     const uint64_t r = random();
     Call call;
+    // All but the first few new tags go over the links.
+    call.tag = isDirect ? 0 : i;
     // Mostly small: those wait most.
     call.count = r % 5 == 0 ? r % 90000 : r % 1500;
     call.root = static_cast<int>((r >> 40) % 8);
@@ -45,27 +55,32 @@ using testing_support::VectorMemory;
   }
 }
 
-void randomHarm(uint64_t seed, bool stop) {
+void randomHarm(uint64_t seed, bool stop, Way way) {
   Job::Options options;
-  options.device = [](int) { return transport::shm::CreateDevice(); };
+  options.device = [way](int) {
+    return way.isAuto ? transport::CreateDevice()
+                      : transport::shm::CreateDevice();
+  };
   harmAtRandom(seed, stop, options,
-               [seed](Child&, const std::shared_ptr<Context>& context) {
-                 randomCollectives(context, seed);
+               [=](Child&, const std::shared_ptr<Context>& context) {
+                 randomCollectives(context, seed, way.isDirect);
                });
 }
 
 class DirectHarmTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(DirectHarmTest, EveryoneElseKnows) {
-  constexpr int kKills = 15;
-  constexpr int kStops = 2;
-  for (int i = 0; i < kKills + kStops && !HasFailure(); i++) {
-    randomHarm(static_cast<uint64_t>(GetParam() * 1000 + i), i >= kKills);
+  constexpr int kKills = 17;
+  const int turn = GetParam();
+  const Way way{turn % 4 >= 2, turn % 2 == 0};
+  for (int i = 0; i <= kKills && !HasFailure(); i++) {
+    randomHarm(static_cast<uint64_t>(turn * 1000 + i), i == kKills, way);
   }
 }
 
-// 60 kills and 8 stops.
-INSTANTIATE_TEST_SUITE_P(, DirectHarmTest, ::testing::Range(0, 4));
+// 340 kills and 20 stops, as many of each way; RandomHarmTest has 160 kills of
+// messages over shm.
+INSTANTIATE_TEST_SUITE_P(, DirectHarmTest, ::testing::Range(0, 20));
 
 }  // namespace
 }  // namespace test

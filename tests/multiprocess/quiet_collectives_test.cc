@@ -1,0 +1,176 @@
+// What a small collective costs beside its wait for others, where all ranks
+// share memory: no allocation, no registration, no message, and no system call,
+// as the kernel sees it. Options objects are reused.
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <thread>
+#include <vector>
+
+#include "gloo/allgather.h"
+#include "gloo/allreduce.h"
+#include "gloo/barrier.h"
+#include "gloo/broadcast.h"
+#include "gloo/internal/statistics.h"
+#include "gloo/math.h"
+#include "gloo/transport/shm/allocate.h"
+#include "gloo/transport/shm/device.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/spawn.h"
+#include "tests/support/usage.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+using ContextPtr = std::shared_ptr<Context>;
+
+// Every collective that is meant, on vectors of one kind of memory.
+class Collectives {
+ public:
+  Collectives(const ContextPtr& context, float* data, size_t count)
+      : reduce_(context), send_(context), gather_(context), barrier_(context) {
+    const size_t part = count / static_cast<size_t>(context->size);
+    reduce_.setOutput(data, count);
+    void (*add)(void*, const void*, const void*, size_t) = &sum<float>;
+    reduce_.setReduceFunction(add);
+    send_.setOutput(data, count);
+    send_.setRoot(1);
+    gather_.setInput(data + count, part);
+    gather_.setOutput(data, part * static_cast<size_t>(context->size));
+  }
+  void run(int times) {
+    for (int i = 0; i < times; i++) {
+      allreduce(reduce_);
+      broadcast(send_);
+      allgather(gather_);
+      barrier(barrier_);
+    }
+  }
+
+ private:
+  AllreduceOptions reduce_;
+  BroadcastOptions send_;
+  AllgatherOptions gather_;
+  BarrierOptions barrier_;
+};
+
+struct Case {
+  size_t count;
+  bool shared;
+};
+
+class QuietCollectivesTest : public ::testing::TestWithParam<Case> {
+ protected:
+  template <typename Body>
+  static void onBoth(const Body& body) {
+    const Case c = GetParam();
+    spawnContexts(
+        Mode::kThreads, [] { return transport::shm::CreateDevice(); }, 2,
+        [&](const ContextPtr& context) {
+          const size_t bytes = 2 * c.count * sizeof(float);
+          transport::shm::Memory memory;
+          std::vector<float> own(2 * c.count);
+          if (c.shared) {
+            memory = transport::shm::allocate(bytes);
+          }
+          Collectives collectives(
+              context,
+              c.shared ? static_cast<float*>(memory.data()) : own.data(),
+              c.count);
+          collectives.run(20);
+          body(*context, collectives);
+          collectives.run(1);  // the other one may still be counting
+        });
+  }
+};
+
+TEST_P(QuietCollectivesTest, NothingIsAllocatedRegisteredOrSent) {
+  onBoth([](Context& context, Collectives& collectives) {
+    const auto& device = *context.getDevice();
+    const auto before = internal::statisticsOf(device);
+    const uint64_t allocated = allocations();
+    collectives.run(200);
+    EXPECT_EQ(allocations(), allocated);
+    const auto after = internal::statisticsOf(device);
+    EXPECT_EQ(after.allocations, before.allocations);
+    EXPECT_EQ(after.registrations, before.registrations);
+    // Of connecting: a credit may still be on its way.
+    EXPECT_LE(after.framesSent, before.framesSent + 2);
+  });
+}
+
+// The sanitizers make system calls of their own.
+#ifndef GLOO_TEST_SANITIZED
+
+thread_local std::atomic<int> trapped{0};
+thread_local std::atomic<int> lastCall{-1};
+
+void onTrap(int, siginfo_t* info, void*) {
+  trapped++;
+  lastCall = info->si_syscall;
+}
+
+// The kernel refuses this thread, from now on, every system call but those of
+// waiting (a yield and a look at what it was good for,
+// transport/base/yielder.h; a sleep until a peer has come) and of ending, and
+// says so.
+void trapSystemCalls() {
+  struct sigaction action {};
+  action.sa_sigaction = &onTrap;
+  action.sa_flags = SA_SIGINFO;
+  ASSERT_EQ(::sigaction(SIGSYS, &action, nullptr), 0);
+  constexpr std::array kAllowed = {SYS_sched_yield, SYS_getrusage, SYS_futex,
+                                   SYS_exit, SYS_rt_sigreturn};
+  std::vector<sock_filter> filter = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+  for (const long call : kAllowed) {
+    filter.push_back(
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 1));
+    filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  }
+  filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP));
+  const sock_fprog program{static_cast<uint16_t>(filter.size()), filter.data()};
+  ASSERT_EQ(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ASSERT_EQ(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+TEST_P(QuietCollectivesTest, TheKernelSeesNoSystemCall) {
+  onBoth([](Context&, Collectives& collectives) {
+    // A thread of its own: what it is refused, it is refused for good.
+    int calls = -1;
+    int last = -1;
+    bool isCounted = false;
+    std::thread([&] {
+      trapSystemCalls();
+      collectives.run(200);
+      calls = trapped;
+      last = lastCall;
+      ::syscall(SYS_getppid);  // the counterproof
+      isCounted = trapped == calls + 1 && lastCall == SYS_getppid;
+    }).join();
+    EXPECT_EQ(calls, 0) << "the last one: number " << last;
+    EXPECT_TRUE(isCounted);
+  });
+}
+
+#endif
+
+INSTANTIATE_TEST_SUITE_P(
+    , QuietCollectivesTest,
+    ::testing::Values(Case{2, false}, Case{1000, false}, Case{100000, false},
+                      Case{100000, true}),
+    [](const auto& info) {
+      return MakeString(info.param.count, info.param.shared ? "_shared" : "");
+    });
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

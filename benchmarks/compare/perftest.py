@@ -1,4 +1,4 @@
-"""Runs one program of perftest (ib_write_bw, ib_write_lat) between two
+"""Runs one program of perftest (ib_write_bw, ib_send_lat, ...) between two
 processes of this host."""
 
 import itertools
@@ -104,7 +104,7 @@ def bandwidth(device, size, iterations, both_ways, timeout_s):
     return fields[3] * (1 << 20) / 1e6  # its MB are MiB
 
 
-def latency(device, size, iterations, timeout_s):
-    """Typical (median) and least time of one write, in microseconds."""
-    fields = _run(["ib_write_lat"], device, size, iterations, timeout_s)
+def latency(program, device, size, iterations, timeout_s):
+    """Typical (median) and least time of one message, in microseconds."""
+    fields = _run([program], device, size, iterations, timeout_s)
     return fields[4], fields[2]

@@ -49,18 +49,18 @@ def _perftest_steps(device, timeout_s):
         return [_row("ib_write_bw" + (" -b" if both else ""), name, size,
                      size / rate, size / rate)]
 
-    def lat():
-        p50, least = perftest.latency(device, report.LATENCY_BYTES, 2000,
-                                      timeout_s)
-        return [_row("ib_write_lat", "latency", report.LATENCY_BYTES, p50,
-                     least)]
+    def lat(program):
+        p50, least = perftest.latency(program, device, report.LATENCY_BYTES,
+                                      2000, timeout_s)
+        return [_row(program, "latency", report.LATENCY_BYTES, p50, least)]
 
     for size in report.PERFTEST_SIZES:
         for both in (False, True):
             yield Step("perftest",
                        f"perftest, {size} bytes{', both ways' if both else ''}",
                        lambda size=size, both=both: write(size, both))
-    yield Step("perftest", "perftest, latency", lat)
+    for program in report.LATENCY_PEERS:
+        yield Step("perftest", program, lambda program=program: lat(program))
 
 
 def _program_steps(arguments, budget_ms, timeout_s):
@@ -146,7 +146,7 @@ def _arguments():
 
 def main():
     arguments = _arguments()
-    for tool in ("ib_write_bw", "ib_write_lat"):
+    for tool in ("ib_write_bw", *report.LATENCY_PEERS):
         if shutil.which(tool) is None:
             sys.exit(f"rdma-compare: {tool} is missing (package perftest)")
     timeout_s = 300  # of one step: a guest on a busy machine is slow

@@ -306,7 +306,7 @@ void ProgressDomain::backgroundLoop() {
 // Keeps out of the way while threads drive. Takes no lock: a spinning driver is
 // not disturbed. Returns when nobody has driven for a while; false: to stop.
 bool ProgressDomain::doze() {
-  for (int dozes = 0;; dozes++) {
+  for (int dozes = 0;; dozes = std::min(dozes + 1, kDozesUntilLong)) {
     const uint64_t before = drives_;
     if (waitReadable(backgroundBell_.get(),
                      dozes < kDozesUntilLong ? kDoze : kLongDoze)) {

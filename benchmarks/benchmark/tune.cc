@@ -54,9 +54,12 @@ json readFile(const std::string& path) {
   return content;
 }
 
+// It takes the file's place when it is complete.
+std::string temporaryFor(const std::string& path) { return path + ".new"; }
+
 // A line per network: what ranks can agree on is 64 KiB.
 void writeFile(const std::string& path, const json& content) {
-  const std::string temporary = path + ".new";
+  const std::string temporary = temporaryFor(path);
   std::ofstream file(temporary);
   file << "{\"version\": 1, \"networks\": [";
   const char* separator = "\n";
@@ -170,7 +173,16 @@ std::vector<BestFrom> bestOf(const std::vector<Measured>& measured) {
   return best;
 }
 
-void checkTuneFile(const Options& options) { readFile(options.tuneFile); }
+void checkTuneFile(const Options& options) {
+  readFile(options.tuneFile);
+  // Nobody should measure for a minute to be told this.
+  const std::string temporary = temporaryFor(options.tuneFile);
+  if (!std::ofstream(temporary, std::ios::app).is_open()) {
+    throw std::runtime_error("--tune: cannot write " + temporary + ": " +
+                             std::strerror(errno));
+  }
+  std::remove(temporary.c_str());
+}
 
 void tune(const Options& options, Contest& contest) {
   unsetenv("GLOO_TUNING_FILE");

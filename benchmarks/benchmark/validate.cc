@@ -94,11 +94,9 @@ void validateComparison(const Options& options) {
 }
 
 void validateName(const Options& options) {
-  require(!options.name.empty(),
-          "the NAME of a benchmark is missing; --help lists them");
+  require(!options.name.empty(), "the NAME of a benchmark is missing");
   const Entry* entry = findBenchmark(options.name);
-  require(entry != nullptr, "there is no benchmark '", options.name,
-          "'; --help lists them");
+  require(entry != nullptr, "there is no benchmark '", options.name, "'");
   require(!options.halfPrecision || entry->makeHalf != nullptr, "benchmark '",
           options.name, "' has no --halfprecision");
 }

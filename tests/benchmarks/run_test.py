@@ -192,6 +192,12 @@ class Algorithms(unittest.TestCase):
             file.seek(0)
             self.assertEqual(file.read(), "my novel")
 
+    def test_a_file_that_cannot_be_written_is_told_before_the_work(self):
+        done = run("--ranks", "2", "--tune", "/nonexistent/x", *self.QUICK)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot write /nonexistent/x", done.stderr)
+        self.assertEqual(done.stdout, "")
+
     def test_a_rank_whose_environment_disagrees_is_named(self):
         with tempfile.TemporaryDirectory() as directory:
             ranks = []

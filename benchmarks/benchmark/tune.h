@@ -24,8 +24,8 @@ struct Measured {
 std::vector<BestFrom> bestOf(const std::vector<Measured>& measured);
 
 // Throws std::runtime_error if options.tuneFile is there and holds something
-// else. Before anything is connected: what the other ranks say then is only
-// that this one left.
+// else, or cannot be written. Before anything is connected: what the other
+// ranks say then is only that this one left.
 void checkTuneFile(const Options& options);
 
 // All ranks call it; rank 0 writes options.tuneFile: what it says of other

@@ -61,18 +61,22 @@ constexpr size_t kMaxPlans = 128;
 
 class LaneUse {
  public:
-  LaneUse(internal::Lane& lane, const Request& request, uint32_t tag)
-      : lane_(lane) {
-    if (!lane.enter()) {
-      throwTagInUse(request, tag);
+  LaneUse(internal::Direct& direct, uint64_t tag,
+          std::chrono::milliseconds timeout)
+      : direct_(direct), entry_(direct.enter(tag, timeout)) {}
+  ~LaneUse() {
+    if (entry_.lane != nullptr) {
+      direct_.leave(*entry_.lane);
     }
   }
-  ~LaneUse() { lane_.leave(); }
   LaneUse(const LaneUse&) = delete;
   LaneUse& operator=(const LaneUse&) = delete;
 
+  const internal::Direct::Entry& entry() const { return entry_; }
+
  private:
-  internal::Lane& lane_;
+  internal::Direct& direct_;
+  const internal::Direct::Entry entry_;
 };
 
 }  // namespace
@@ -192,16 +196,19 @@ void State::run(const Lease& lease, const Request& request,
 // False: it is not for here.
 bool State::runDirect(const Request& request, const Arguments& arguments) {
   if (direct_ == nullptr ||
-      selection_.isForced(request.collective, request.forced)) {
+      selection_.isForced(request.collective, request.forced) ||
+      !offersDirect(request, channel_.size(), direct_->slotBytes())) {
     return false;
   }
   const uint64_t slot = Slot::build(arguments.prefix, arguments.tag);
-  internal::Lane* const lane = direct_->lane(internal::tagOf(slot));
-  if (lane == nullptr ||
-      !offersDirect(request, lane->size(), lane->slotBytes())) {
+  const LaneUse use(*direct_, internal::tagOf(slot), arguments.timeout);
+  if (use.entry().inUse) {
+    throwTagInUse(request, arguments.tag);
+  }
+  internal::Lane* const lane = use.entry().lane;
+  if (lane == nullptr) {
     return false;
   }
-  const LaneUse use(*lane, request, arguments.tag);
   const uint64_t check =
       channel_.begin(slot, checkOf(request, channel_.size(), kDirectId));
   DirectRun(channel_, *lane, request, arguments, check,

@@ -26,6 +26,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -55,7 +56,8 @@ struct Place {
   uint64_t offset = 0;  // bytes
 };
 
-// One rank's view of a lane. One thread at a time: between enter() and leave().
+// One rank's view of a lane. One thread at a time: between Direct::enter() and
+// leave().
 class GLOO_API Lane {
  public:
   enum class Outcome : uint8_t {
@@ -71,10 +73,6 @@ class GLOO_API Lane {
   int rank() const { return rank_; }
   int size() const { return size_; }
   size_t slotBytes() const { return slotBytes_; }
-
-  // False: another operation of this rank is under way. Thread-safe.
-  bool enter() { return !busy_.exchange(true, std::memory_order_acquire); }
-  void leave() { busy_.store(false, std::memory_order_release); }
 
   // The round that this rank published last.
   uint64_t round() const { return round_; }
@@ -151,7 +149,6 @@ class GLOO_API Lane {
   const std::atomic<bool>* failed_ = nullptr;
   uint64_t round_ = 0;
   uint64_t seen_ = 0;
-  std::atomic<bool> busy_{false};
 };
 
 // Thread-safe.
@@ -162,10 +159,19 @@ class GLOO_API Direct {
 
   virtual ~Direct();
 
-  // The lane of the operations with this tag (see tagOf()): the first tags that
-  // are used have one each, for good, and all ranks agree on which. Null: all
-  // lanes are others'. docs/shm.md says why none is passed on.
-  virtual Lane* lane(uint64_t tag) = 0;
+  // Of every lane.
+  virtual size_t slotBytes() const = 0;
+
+  struct Entry {
+    Lane* lane = nullptr;  // null: the operation goes over the links
+    bool inUse = false;    // by another operation of this rank with the tag
+  };
+  // An operation with this tag begins (see tagOf()). All ranks get the same
+  // lane for it, or none does; it is theirs until all have left it. Null, too,
+  // when the context has failed. Waits, if at all, for a few instructions of
+  // another rank: if that is stopped there, the context fails after `timeout`.
+  virtual Entry enter(uint64_t tag, std::chrono::milliseconds timeout) = 0;
+  virtual void leave(Lane& lane) = 0;
 };
 
 }  // namespace internal

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "gloo/barrier.h"
 #include "gloo/context.h"
@@ -131,13 +134,27 @@ TEST(DirectTest, FunctionsOfTheCallersSeeLowerRanksLeft) {
   }
 }
 
-// The first tags have a lane, later ones go over the links.
-TEST(DirectTest, TagsBeyondTheLanesWorkToo) {
+// Several threads, so that an operation may find no idle lane.
+TEST(DirectTest, MoreTagsAtOnceThanLanesWorkToo) {
+  constexpr uint32_t kThreads = 7;
   spawnContexts(Mode::kThreads, makeDevice, 3, [](const auto& context) {
-    for (uint32_t tag = 0; tag < 12; tag++) {
-      const Call call{50, 0, false, tag, tag};
-      ASSERT_EQ("", checkCollective<int>(0, context, call));
-      ASSERT_EQ("", checkCollective<int>(6, context, call));
+    std::array<std::string, kThreads> wrong;
+    std::vector<std::thread> threads;
+    for (uint32_t thread = 0; thread < kThreads; thread++) {
+      threads.emplace_back([&, thread] {
+        for (uint32_t i = 0; i < 150 && wrong[thread].empty(); i++) {
+          const uint32_t tag = i * kThreads + thread;
+          const Call call{50 + i * 7, static_cast<int>(i % 3), i % 2 == 0, tag,
+                          tag};
+          wrong[thread] = checkCollective<int>(i % kChecks, context, call);
+        }
+      });
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+    for (const std::string& text : wrong) {
+      EXPECT_EQ("", text);
     }
   });
 }
@@ -160,6 +177,11 @@ TEST(DirectTest, SendsNoMessages) {
     const Call call{8, 0, false, 0, 0};
     for (int i = 0; i < 100; i++) {
       ASSERT_EQ("", testing_support::checkAllreduce<float>(context, call));
+    }
+    // Nor with a new tag each time.
+    for (uint32_t tag = 0; tag < 100; tag++) {
+      ASSERT_EQ("", testing_support::checkAllreduce<float>(
+                        context, {8, 0, false, tag, tag}));
     }
     const auto after = internal::statisticsOf(device);
     // Of connecting: a credit may still be on its way.

@@ -62,9 +62,7 @@ void futex(std::atomic<uint32_t>& word, int operation, uint32_t value,
 // ---- A lane ----
 
 DirectLane::DirectLane(DirectLanes& lanes, char* memory, size_t slotBytes)
-    : lanes_(lanes),
-      tag_(DirectLanes::kNoTag),
-      memory_(lanes.lent(), lanes.context().size()) {
+    : lanes_(lanes), memory_(lanes.lent(), lanes.context().size()) {
   rank_ = lanes.context().rank();
   size_ = lanes.context().size();
   glances_ = lanes.crowded() ? kCrowdedGlances : kGlances;
@@ -158,14 +156,14 @@ internal::Lane::Outcome DirectLane::waitLong(int rank, uint64_t round,
 // ---- All lanes ----
 
 size_t DirectLanes::memoryBytes(int ranks) {
-  return kPage + kLanes * DirectLane::memoryBytes(ranks, slotBytesFor(ranks));
+  return kPage + pages(LaneClaims::memoryBytes(ranks)) +
+         LaneClaims::kLanes *
+             DirectLane::memoryBytes(ranks, slotBytesFor(ranks));
 }
 
 MemorySharer::Name* DirectLanes::names(const SharedMemory& memory) {
-  constexpr size_t kAfterClaims = kPage / 2;
-  static_assert(sizeof(Claims) <= kAfterClaims);
-  static_assert(kAfterClaims + kMaxRanks * sizeof(MemorySharer::Name) <= kPage);
-  return reinterpret_cast<MemorySharer::Name*>(memory.data() + kAfterClaims);
+  static_assert(kMaxRanks * sizeof(MemorySharer::Name) <= kPage);
+  return reinterpret_cast<MemorySharer::Name*>(memory.data());
 }
 
 DirectLanes::DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory,
@@ -176,38 +174,56 @@ DirectLanes::DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory,
       spinBudget_(Environment::fromEnvironment().spin.value_or(kDefaultSpin)),
       departed_(std::make_unique<std::atomic<bool>[]>(
           static_cast<size_t>(context.size()))),
-      claims_(reinterpret_cast<Claims*>(memory_->data())),
+      claims_(memory_->data() + kPage, context.rank(), context.size(), failed_),
       lent_(context, std::vector<MemorySharer::Name>(
                          names(*memory_), names(*memory_) + context.size())) {
   const size_t slotBytes = slotBytesFor(context.size());
-  char* at = memory_->data() + kPage;
+  char* at =
+      memory_->data() + kPage + pages(LaneClaims::memoryBytes(context.size()));
   for (auto& lane : lanes_) {
     lane = std::make_unique<DirectLane>(*this, at, slotBytes);
     at += DirectLane::memoryBytes(context.size(), slotBytes);
   }
 }
 
-// Claims are never given up, so a tag that finds all taken will never have one,
-// on any rank.
-internal::Lane* DirectLanes::lane(uint64_t tag) {
-  for (const auto& lane : lanes_) {
-    if (lane->tag() == tag) {
-      return lane.get();
+DirectLanes::Entry DirectLanes::enter(uint64_t tag, milliseconds timeout) {
+  using Outcome = LaneClaims::Outcome;
+  int lane = 0;
+  switch (claims_.enter(tag, timeout, &lane)) {
+    case Outcome::kLane:
+      return {lanes_[static_cast<size_t>(lane)].get(), false};
+    case Outcome::kInUse:
+      return {nullptr, true};
+    case Outcome::kTimeout:
+      failStopped(timeout);
+      return {};
+    case Outcome::kLinks:
+    case Outcome::kFailed:
+      break;
+  }
+  return {};
+}
+
+void DirectLanes::leave(internal::Lane& lane) {
+  for (size_t i = 0; i < lanes_.size(); i++) {
+    if (lanes_[i].get() == &lane) {
+      claims_.leave(static_cast<int>(i));
     }
   }
-  const uint64_t wanted = tag + 1;
-  for (size_t i = 0; i < kLanes; i++) {
-    uint64_t claim = (*claims_)[i].load(std::memory_order_acquire);
-    if (claim == 0 && (*claims_)[i].compare_exchange_strong(
-                          claim, wanted, std::memory_order_acq_rel)) {
-      claim = wanted;
-    }
-    if (claim == wanted) {
-      lanes_[i]->setTag(tag);
-      return lanes_[i].get();
-    }
-  }
-  return nullptr;
+}
+
+void DirectLanes::failStopped(milliseconds timeout) {
+  const int owner = claims_.owner();
+  auto cause = std::make_shared<internal::Cause>();
+  cause->kind = internal::Cause::Kind::kTimeout;
+  cause->foundBy = context_.rank();
+  cause->culprit = owner;
+  cause->text = MakeString("rank ", context_.rank(), ": Timed out after ",
+                           timeout.count(),
+                           " ms waiting for the lanes of direct collectives, "
+                           "which rank ",
+                           owner, " was about to claim");
+  context_.fail(std::move(cause));
 }
 
 void DirectLanes::fail() {

@@ -10,6 +10,7 @@
 
 #include "gloo/config.h"
 #include "gloo/internal/direct.h"
+#include "transport/base/lane_claims.h"
 #include "transport/base/lent_memory.h"
 #include "transport/base/link.h"
 #include "transport/base/yielder.h"
@@ -24,8 +25,6 @@ class DirectLane final : public internal::Lane {
  public:
   DirectLane(DirectLanes& lanes, char* memory, size_t slotBytes);
 
-  uint64_t tag() const { return tag_.load(std::memory_order_relaxed); }
-  void setTag(uint64_t tag) { tag_.store(tag, std::memory_order_relaxed); }
   // This rank's thread in it, if it sleeps, looks again.
   void wake() { ring(rank_); }
 
@@ -54,7 +53,6 @@ class DirectLane final : public internal::Lane {
   bool over(int rank, uint64_t round) const;
 
   DirectLanes& lanes_;
-  std::atomic<uint64_t> tag_;
   Yielder yielder_;
   LaneMemory memory_;
 };
@@ -72,7 +70,9 @@ class DirectLanes final : public internal::Direct {
   DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory,
               bool crowded);
 
-  internal::Lane* lane(uint64_t tag) override;
+  size_t slotBytes() const override { return lanes_[0]->slotBytes(); }
+  Entry enter(uint64_t tag, std::chrono::milliseconds timeout) override;
+  void leave(internal::Lane& lane) override;
 
   // The context has failed or was closed, and a rank has left: whoever waits
   // looks again. Any thread.
@@ -80,7 +80,6 @@ class DirectLanes final : public internal::Direct {
   void depart(int rank);
 
   // ---- For lanes. ----
-  static constexpr uint64_t kNoTag = UINT64_MAX;
   Context& context() { return context_; }
   LentMemory& lent() { return lent_; }
   bool crowded() const { return crowded_; }
@@ -92,9 +91,7 @@ class DirectLanes final : public internal::Direct {
   void countSystemCall();
 
  private:
-  static constexpr size_t kLanes = 4;
-  // In shared memory: the tag of each lane, plus one; 0: it is free.
-  using Claims = std::array<std::atomic<uint64_t>, kLanes>;
+  void failStopped(std::chrono::milliseconds timeout);
 
   Context& context_;
   const std::shared_ptr<SharedMemory> memory_;
@@ -102,9 +99,9 @@ class DirectLanes final : public internal::Direct {
   const std::chrono::microseconds spinBudget_;
   std::atomic<bool> failed_{false};
   std::unique_ptr<std::atomic<bool>[]> departed_;
-  Claims* const claims_;
+  LaneClaims claims_;
   LentMemory lent_;
-  std::array<std::unique_ptr<DirectLane>, kLanes> lanes_;
+  std::array<std::unique_ptr<DirectLane>, LaneClaims::kLanes> lanes_;
 };
 
 }  // namespace transport::base

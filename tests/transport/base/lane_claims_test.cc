@@ -1,0 +1,241 @@
+// All ranks decide alike which operations have a lane. Ranks are threads here,
+// on memory of their own.
+#include "transport/base/lane_claims.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+namespace {
+
+using Outcome = LaneClaims::Outcome;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kTimeout{30000};
+
+class Ranks {
+ public:
+  explicit Ranks(int count)
+      : memory_(std::aligned_alloc(64, LaneClaims::memoryBytes(count))) {
+    std::memset(memory_.get(), 0, LaneClaims::memoryBytes(count));
+    for (int rank = 0; rank < count; rank++) {
+      ranks_.push_back(std::make_unique<LaneClaims>(
+          static_cast<char*>(memory_.get()), rank, count, failed_));
+    }
+  }
+  LaneClaims& operator[](int rank) {
+    return *ranks_[static_cast<size_t>(rank)];
+  }
+  int size() const { return static_cast<int>(ranks_.size()); }
+  void fail() { failed_ = true; }
+  // As of a rank that was stopped while it had the lock: the memory begins
+  // with it.
+  std::atomic<uint32_t>& owner() {
+    return *static_cast<std::atomic<uint32_t>*>(memory_.get());
+  }
+
+ private:
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<void, Free> memory_;
+  std::atomic<bool> failed_{false};
+  std::vector<std::unique_ptr<LaneClaims>> ranks_;
+};
+
+// Of an operation: the lane, or -1.
+int enter(LaneClaims& rank, uint64_t tag) {
+  int lane = -1;
+  const Outcome outcome = rank.enter(tag, kTimeout, &lane);
+  EXPECT_TRUE(outcome == Outcome::kLane || outcome == Outcome::kLinks);
+  return outcome == Outcome::kLane ? lane : -1;
+}
+
+void leave(LaneClaims& rank, int lane) {
+  if (lane >= 0) {
+    rank.leave(lane);
+  }
+}
+
+TEST(LaneClaimsTest, EverNewTagsHaveLanes) {
+  Ranks ranks(3);
+  for (uint64_t tag = 0; tag < 1000; tag++) {
+    const int lane = enter(ranks[static_cast<int>(tag % 3)], tag);
+    EXPECT_GE(lane, 0) << tag;
+    EXPECT_EQ(enter(ranks[static_cast<int>((tag + 1) % 3)], tag), lane);
+    leave(ranks[static_cast<int>(tag % 3)], lane);
+    EXPECT_EQ(enter(ranks[static_cast<int>((tag + 2) % 3)], tag), lane);
+    leave(ranks[static_cast<int>((tag + 1) % 3)], lane);
+    leave(ranks[static_cast<int>((tag + 2) % 3)], lane);
+  }
+}
+
+TEST(LaneClaimsTest, ALaneIsKeptUntilAllHaveBeenThere) {
+  Ranks ranks(2);
+  // Rank 0 is through with as many operations as there are lanes, as the root
+  // of a broadcast may be.
+  for (uint64_t tag = 0; tag < LaneClaims::kLanes; tag++) {
+    const int lane = enter(ranks[0], tag);
+    EXPECT_GE(lane, 0);
+    leave(ranks[0], lane);
+  }
+  EXPECT_EQ(enter(ranks[0], 99), -1);
+  // Rank 1 comes when there are idle lanes: what was decided holds.
+  for (uint64_t tag = 0; tag < LaneClaims::kLanes; tag++) {
+    const int lane = enter(ranks[1], tag);
+    EXPECT_GE(lane, 0);
+    leave(ranks[1], lane);
+  }
+  EXPECT_EQ(enter(ranks[1], 99), -1);
+  // And is forgotten then.
+  EXPECT_GE(enter(ranks[1], 99), 0);
+  EXPECT_GE(enter(ranks[0], 99), 0);
+}
+
+TEST(LaneClaimsTest, OneTagMayBeRefusedManyTimes) {
+  Ranks ranks(2);
+  for (uint64_t tag = 0; tag < LaneClaims::kLanes; tag++) {
+    EXPECT_GE(enter(ranks[1], tag), 0);
+  }
+  for (int i = 0; i < 3; i++) {
+    EXPECT_EQ(enter(ranks[0], 99), -1);
+  }
+  for (uint64_t tag = 0; tag < LaneClaims::kLanes; tag++) {
+    const int lane = enter(ranks[0], tag);
+    leave(ranks[0], lane);
+    leave(ranks[1], lane);
+  }
+  for (int i = 0; i < 3; i++) {
+    EXPECT_EQ(enter(ranks[1], 99), -1) << i;
+  }
+  EXPECT_GE(enter(ranks[1], 99), 0);
+}
+
+TEST(LaneClaimsTest, ARankMayBeFarAhead) {
+  Ranks ranks(2);
+  constexpr uint64_t kMany = 1000;
+  for (uint64_t tag = 0; tag < kMany; tag++) {
+    const int lane = enter(ranks[0], tag);
+    EXPECT_EQ(lane >= 0, tag < LaneClaims::kLanes);
+    leave(ranks[0], lane);
+  }
+  for (uint64_t tag = kMany; tag-- > 0;) {
+    const int lane = enter(ranks[1], tag);
+    EXPECT_EQ(lane >= 0, tag < LaneClaims::kLanes) << tag;
+    leave(ranks[1], lane);
+  }
+  EXPECT_GE(enter(ranks[1], kMany), 0);
+}
+
+TEST(LaneClaimsTest, RefusalsEndWhenAllHaveMetTheSameOnes) {
+  Ranks ranks(2);
+  std::array<int, LaneClaims::kLanes> lanes{};
+  for (uint64_t tag = 0; tag < lanes.size(); tag++) {
+    lanes[tag] = enter(ranks[0], tag);
+    EXPECT_EQ(enter(ranks[1], tag), lanes[tag]);
+  }
+  EXPECT_EQ(enter(ranks[0], 50), -1);
+  for (const int lane : lanes) {
+    leave(ranks[0], lane);
+    leave(ranks[1], lane);
+  }
+  // As many, but not the same.
+  EXPECT_EQ(enter(ranks[1], 60), -1);
+  EXPECT_EQ(enter(ranks[1], 50), -1);
+  EXPECT_EQ(enter(ranks[0], 60), -1);
+  EXPECT_GE(enter(ranks[0], 70), 0);
+}
+
+TEST(LaneClaimsTest, ATagInUseIsKnown) {
+  Ranks ranks(2);
+  int lane = enter(ranks[0], 7);
+  EXPECT_EQ(ranks[0].enter(7, kTimeout, &lane), Outcome::kInUse);
+  EXPECT_EQ(enter(ranks[1], 7), lane);
+}
+
+TEST(LaneClaimsTest, NobodyWaitsForWhoeverIsStopped) {
+  Ranks ranks(2);
+  ranks.owner() = 2;
+  int lane = -1;
+  EXPECT_EQ(ranks[0].enter(1, milliseconds(30), &lane), Outcome::kTimeout);
+  EXPECT_EQ(ranks[0].owner(), 1);
+  ranks.fail();
+  EXPECT_EQ(ranks[0].enter(1, kTimeout, &lane), Outcome::kFailed);
+  ranks.owner() = 12345;  // not a rank
+  EXPECT_EQ(ranks[0].owner(), -1);
+}
+
+// Threads of several ranks come to the operations of many tags in orders of
+// their own. An operation may wait for all ranks, or, as a broadcast does at
+// its root, for none.
+class LaneClaimsRaceTest : public ::testing::TestWithParam<int> {};
+
+struct Instance {
+  std::atomic<int> decided{0};  // lane + 2; 0: not yet
+  std::atomic<int> there{0};
+};
+
+TEST_P(LaneClaimsRaceTest, AllDecideAlike) {
+  constexpr int kThreads = 3;
+  constexpr int kTags = 7;  // of each thread
+  constexpr int kOperations = 20000;
+  Ranks ranks(GetParam());
+  std::vector<Instance> instances(kThreads * kOperations);
+  std::array<std::atomic<int>, LaneClaims::kLanes> users{};
+  std::atomic<int> inLanes{0};
+  const auto run = [&](int rank, int thread) {
+    std::mt19937 random(static_cast<unsigned>(thread));  // alike on all ranks
+    for (int i = 0; i < kOperations; i++) {
+      const auto r = random();
+      const int tag = thread * 100 + static_cast<int>(r % kTags);
+      Instance& instance =
+          instances[static_cast<size_t>(thread * kOperations + i)];
+      const int lane = enter(ranks[rank], static_cast<uint64_t>(tag));
+      int decided = 0;
+      if (!instance.decided.compare_exchange_strong(decided, lane + 2)) {
+        EXPECT_EQ(decided, lane + 2) << "tag " << tag << ", operation " << i;
+      }
+      if (lane >= 0) {
+        inLanes++;
+        // Nobody is there for another tag.
+        std::atomic<int>& user = users[static_cast<size_t>(lane)];
+        const int before = user;
+        EXPECT_TRUE(before == 0 || before == tag + 1);
+        user = tag + 1;
+        instance.there++;
+        while ((r >> 20) % 2 == 0 && instance.there < ranks.size()) {
+          std::this_thread::yield();
+        }
+        if (instance.there == ranks.size()) {
+          user = 0;
+        }
+      }
+      leave(ranks[rank], lane);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks.size(); rank++) {
+    for (int thread = 0; thread < kThreads; thread++) {
+      threads.emplace_back(run, rank, thread);
+    }
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_GT(inLanes, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, LaneClaimsRaceTest, ::testing::Values(2, 3, 8));
+
+}  // namespace
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,0 +1,207 @@
+#include "transport/base/lane_claims.h"
+
+#include <sched.h>
+
+#include "gloo/common/deadline.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+namespace {
+
+constexpr size_t kLine = 64;
+// Yields, for what lasts no longer than a few instructions of another thread.
+constexpr int kPatience = 1 << 20;
+// A name is a tag plus one; a free lane has none, 0.
+constexpr uint64_t kTaken = UINT64_MAX;  // being claimed
+
+size_t lines(size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+
+// The finalizer of splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
+uint64_t mixed(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+struct LaneClaims::Board {
+  alignas(kLine) std::atomic<uint32_t> owner;  // of the lock: rank + 1
+  // Under the lock.
+  uint32_t next;                                       // lane to be claimed
+  uint32_t refusing;                                   // 1: no lane is claimed
+  alignas(kLine) std::atomic<uint64_t> names[kLanes];  // changed under the lock
+};
+
+size_t LaneClaims::memoryBytes(int ranks) {
+  const auto n = static_cast<size_t>(ranks);
+  return sizeof(Board) + kLanes * n * sizeof(Count) +
+         lines(n * sizeof(uint64_t));
+}
+
+LaneClaims::LaneClaims(char* memory, int rank, int ranks,
+                       const std::atomic<bool>& failed)
+    : board_(*reinterpret_cast<Board*>(memory)),
+      rank_(rank),
+      ranks_(ranks),
+      failed_(failed) {}
+
+std::atomic<uint64_t>& LaneClaims::count(int lane, int rank) const {
+  auto* const counts = reinterpret_cast<Count*>(&board_ + 1);
+  return counts[lane * ranks_ + rank].value;
+}
+
+// Of each rank; under the lock.
+uint64_t* LaneClaims::sums() const {
+  auto* const counts = reinterpret_cast<Count*>(&board_ + 1);
+  return reinterpret_cast<uint64_t*>(counts + kLanes * ranks_);
+}
+
+int LaneClaims::owner() const {
+  const uint32_t owner = board_.owner.load(std::memory_order_relaxed);
+  return owner <= static_cast<uint32_t>(ranks_) ? static_cast<int>(owner) - 1
+                                                : -1;
+}
+
+LaneClaims::Outcome LaneClaims::enter(uint64_t tag,
+                                      std::chrono::milliseconds timeout,
+                                      int* lane) {
+  const uint64_t name = tag + 1;
+  for (int i = 0; i < kLanes; i++) {
+    if (known_[i].load(std::memory_order_relaxed) == name) {
+      *lane = i;
+      const Outcome outcome = enterKnown(i, name);
+      if (outcome != Outcome::kLinks) {
+        return outcome;
+      }
+    }
+  }
+  Outcome outcome = Outcome::kFailed;
+  if (lock(timeout, &outcome)) {
+    outcome = enterLocked(name, lane);
+    unlock();
+  }
+  return outcome;
+}
+
+void LaneClaims::leave(int lane) {
+  std::atomic<uint64_t>& mine = count(lane, rank_);
+  mine.store(mine.load(std::memory_order_relaxed) + 1,
+             std::memory_order_release);
+}
+
+// kLinks: it is another's by now.
+LaneClaims::Outcome LaneClaims::enterKnown(int lane, uint64_t name) {
+  std::atomic<uint64_t>& mine = count(lane, rank_);
+  const std::atomic<uint64_t>& claim = board_.names[lane];
+  uint64_t before = mine.load(std::memory_order_relaxed);
+  if (before % 2 == 1 || !mine.compare_exchange_strong(
+                             before, before + 1, std::memory_order_seq_cst)) {
+    return claim.load(std::memory_order_seq_cst) == name ? Outcome::kInUse
+                                                         : Outcome::kLinks;
+  }
+  if (claim.load(std::memory_order_seq_cst) == name) {
+    return Outcome::kLane;
+  }
+  mine.store(before, std::memory_order_release);
+  return Outcome::kLinks;
+}
+
+LaneClaims::Outcome LaneClaims::enterLocked(uint64_t name, int* lane) {
+  for (int i = 0; i < kLanes; i++) {
+    if (board_.names[i].load(std::memory_order_seq_cst) == name) {
+      *lane = i;
+      return enterClaimed(i, name);
+    }
+  }
+  *lane = board_.refusing != 0 ? -1 : claimIdle(name);
+  if (*lane < 0) {
+    refuse(name);
+    return Outcome::kLinks;
+  }
+  return enterClaimed(*lane, name);
+}
+
+LaneClaims::Outcome LaneClaims::enterClaimed(int lane, uint64_t name) {
+  const bool wasKnown =
+      known_[lane].exchange(name, std::memory_order_relaxed) == name;
+  std::atomic<uint64_t>& mine = count(lane, rank_);
+  for (int i = 0; i < kPatience; i++) {
+    uint64_t before = mine.load(std::memory_order_relaxed);
+    if (before % 2 == 0 && mine.compare_exchange_strong(
+                               before, before + 1, std::memory_order_seq_cst)) {
+      return Outcome::kLane;
+    }
+    if (wasKnown) {
+      return Outcome::kInUse;
+    }
+    // A thread that knew the lane by another name has yet to see this one.
+    sched_yield();
+  }
+  return Outcome::kTimeout;
+}
+
+void LaneClaims::refuse(uint64_t name) {
+  uint64_t* const sums = this->sums();
+  sums[rank_] += mixed(name);
+  board_.refusing = 0;
+  for (int rank = 0; rank < ranks_; rank++) {
+    board_.refusing |= sums[rank] != sums[0] ? 1U : 0U;
+  }
+}
+
+int LaneClaims::claimIdle(uint64_t name) {
+  for (int i = 0; i < kLanes; i++) {
+    const int lane =
+        static_cast<int>((board_.next + static_cast<uint32_t>(i)) % kLanes);
+    std::atomic<uint64_t>& claim = board_.names[lane];
+    const uint64_t before = claim.exchange(kTaken, std::memory_order_seq_cst);
+    if (isIdle(lane)) {
+      claim.store(name, std::memory_order_seq_cst);
+      board_.next = static_cast<uint32_t>(lane) + 1;
+      return lane;
+    }
+    claim.store(before, std::memory_order_seq_cst);
+  }
+  return -1;
+}
+
+bool LaneClaims::isIdle(int lane) const {
+  const uint64_t first = count(lane, 0).load(std::memory_order_seq_cst);
+  bool idle = first % 2 == 0;
+  for (int rank = 1; rank < ranks_; rank++) {
+    idle &= count(lane, rank).load(std::memory_order_seq_cst) == first;
+  }
+  return idle;
+}
+
+bool LaneClaims::lock(std::chrono::milliseconds timeout, Outcome* why) {
+  const auto mine = static_cast<uint32_t>(rank_) + 1;
+  uint32_t nobody = 0;
+  if (board_.owner.compare_exchange_strong(nobody, mine,
+                                           std::memory_order_acquire)) {
+    return true;
+  }
+  const Deadline deadline = Deadline::after(timeout);
+  while (true) {
+    sched_yield();
+    nobody = 0;
+    if (board_.owner.compare_exchange_strong(nobody, mine,
+                                             std::memory_order_acquire)) {
+      return true;
+    }
+    if (failed_.load(std::memory_order_acquire)) {
+      *why = Outcome::kFailed;
+      return false;
+    }
+    if (deadline.expired()) {
+      *why = Outcome::kTimeout;
+      return false;
+    }
+  }
+}
+
+void LaneClaims::unlock() { board_.owner.store(0, std::memory_order_release); }
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

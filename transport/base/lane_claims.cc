@@ -9,12 +9,13 @@ namespace transport::base {
 namespace {
 
 constexpr size_t kLine = 64;
+constexpr size_t kPair = 2 * kLine;
 // Yields, for what lasts no longer than a few instructions of another thread.
 constexpr int kPatience = 1 << 20;
 // A name is a tag plus one; a free lane has none, 0.
 constexpr uint64_t kTaken = UINT64_MAX;  // being claimed
 
-size_t lines(size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+size_t pairs(size_t bytes) { return (bytes + kPair - 1) / kPair * kPair; }
 
 // The finalizer of splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
 uint64_t mixed(uint64_t x) {
@@ -25,7 +26,7 @@ uint64_t mixed(uint64_t x) {
 
 }  // namespace
 
-struct LaneClaims::Board {
+struct alignas(kPair) LaneClaims::Board {
   alignas(kLine) std::atomic<uint32_t> owner;  // of the lock: rank + 1
   // Under the lock.
   uint32_t next;                                       // lane to be claimed
@@ -36,7 +37,7 @@ struct LaneClaims::Board {
 size_t LaneClaims::memoryBytes(int ranks) {
   const auto n = static_cast<size_t>(ranks);
   return sizeof(Board) + kLanes * n * sizeof(Count) +
-         lines(n * sizeof(uint64_t));
+         pairs(n * sizeof(uint64_t));
 }
 
 LaneClaims::LaneClaims(char* memory, int rank, int ranks,

@@ -42,10 +42,10 @@ class LaneClaims {
     kTimeout,
   };
 
-  // A multiple of a cache line.
+  // A multiple of two cache lines.
   static size_t memoryBytes(int ranks);
-  // `memory`: zeros at first; a cache line begins there. `failed`: nobody waits
-  // any more. Borrows both.
+  // `memory`: zeros at first; aligned to two cache lines. `failed`: nobody
+  // waits any more. Borrows both.
   LaneClaims(char* memory, int rank, int ranks,
              const std::atomic<bool>& failed);
 
@@ -59,7 +59,8 @@ class LaneClaims {
 
  private:
   struct Board;
-  struct alignas(64) Count {
+  // Away from others' by a pair of cache lines, as LaneLine is.
+  struct alignas(128) Count {
     std::atomic<uint64_t> value;
   };
 

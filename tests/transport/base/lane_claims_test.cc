@@ -25,7 +25,7 @@ constexpr milliseconds kTimeout{30000};
 class Ranks {
  public:
   explicit Ranks(int count)
-      : memory_(std::aligned_alloc(64, LaneClaims::memoryBytes(count))) {
+      : memory_(std::aligned_alloc(128, LaneClaims::memoryBytes(count))) {
     std::memset(memory_.get(), 0, LaneClaims::memoryBytes(count));
     for (int rank = 0; rank < count; rank++) {
       ranks_.push_back(std::make_unique<LaneClaims>(

@@ -195,16 +195,21 @@ int FakeCuda::exportPages(uint64_t address, size_t bytes) {
     return -1;
   }
   counts_.exports++;
-  exportedAt_ = address - reinterpret_cast<uint64_t>(device_);
-  return ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
+  const int fd = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
+  std::lock_guard<std::mutex> guard(mutex_);
+  exportedAt_[fd] = address - reinterpret_cast<uint64_t>(device_);
+  return fd;
 }
 
 bool FakeCuda::isExported(int fd, uint64_t offset, uint64_t address) const {
   struct stat theirs {};
   struct stat ours {};
+  std::lock_guard<std::mutex> guard(mutex_);
+  const auto exported = exportedAt_.find(fd);
   return ::fstat(fd, &theirs) == 0 && ::fstat(fd_, &ours) == 0 &&
-         theirs.st_ino == ours.st_ino &&
-         exportedAt_ + offset == address - reinterpret_cast<uint64_t>(device_);
+         theirs.st_ino == ours.st_ino && exported != exportedAt_.end() &&
+         exported->second + offset ==
+             address - reinterpret_cast<uint64_t>(device_);
 }
 
 }  // namespace test

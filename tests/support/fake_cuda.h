@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -69,7 +71,9 @@ class FakeCuda {
   char* device_ = nullptr;   // without any access
   char* visible_ = nullptr;  // the same pages
   std::atomic<size_t> used_;
-  std::atomic<uint64_t> exportedAt_{0};  // the offset of the last export
+  // The offset of what a descriptor was last exported for; ranks are threads.
+  mutable std::mutex mutex_;
+  std::map<int, uint64_t> exportedAt_;
 };
 
 }  // namespace test

@@ -73,6 +73,9 @@ bool FakeFactory::poll() {
       moved |= link->poll();
     }
   }
+  if (arm()) {
+    bell->ring();  // what was put off is still news to who will sleep now
+  }
   return moved;
 }
 

@@ -23,6 +23,7 @@
 
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
+
 size_t DirectRun::offeredBytes(int rank) const {
   switch (request_.collective) {
     case Collective::kAllgather:

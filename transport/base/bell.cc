@@ -44,14 +44,14 @@ void futexWait(std::atomic<uint32_t>& word, Deadline deadline) {
 }
 
 // Who has waited takes the lock as wanted, since others may wait still.
-void Mutex::lockSlowly() {
+void FutexLock::lockSlowly() {
   while (state_.exchange(kWanted, std::memory_order_acquire) != kFree) {
     syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, kWanted, nullptr, nullptr,
             0);
   }
 }
 
-void Mutex::wakeOne() {
+void FutexLock::wakeOne() {
   syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 

@@ -15,7 +15,7 @@ namespace transport::base {
 // A lock that takes two atomic operations while nobody waits for it: it is
 // taken in every call. Meets the Lockable requirements. (U. Drepper, "Futexes
 // Are Tricky", 2011, mutex 2.)
-class Mutex {
+class FutexLock {
  public:
   void lock() {
     if (!try_lock()) {

@@ -51,6 +51,11 @@ size_t lineBytes(int ranks) {
   return pages(2 * static_cast<size_t>(ranks) * sizeof(internal::LaneLine));
 }
 
+// The names of the ranks, and the claims.
+size_t bytesBeforeLanes(int ranks) {
+  return kPage + pages(LaneClaims::memoryBytes(ranks));
+}
+
 // Between processes: not the private kind.
 void futex(std::atomic<uint32_t>& word, int operation, uint32_t value,
            const timespec* timeout) {
@@ -156,7 +161,7 @@ internal::Lane::Outcome DirectLane::waitLong(int rank, uint64_t round,
 // ---- All lanes ----
 
 size_t DirectLanes::memoryBytes(int ranks) {
-  return kPage + pages(LaneClaims::memoryBytes(ranks)) +
+  return bytesBeforeLanes(ranks) +
          LaneClaims::kLanes *
              DirectLane::memoryBytes(ranks, slotBytesFor(ranks));
 }
@@ -178,8 +183,7 @@ DirectLanes::DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory,
       lent_(context, std::vector<MemorySharer::Name>(
                          names(*memory_), names(*memory_) + context.size())) {
   const size_t slotBytes = slotBytesFor(context.size());
-  char* at =
-      memory_->data() + kPage + pages(LaneClaims::memoryBytes(context.size()));
+  char* at = memory_->data() + bytesBeforeLanes(context.size());
   for (auto& lane : lanes_) {
     lane = std::make_unique<DirectLane>(*this, at, slotBytes);
     at += DirectLane::memoryBytes(context.size(), slotBytes);

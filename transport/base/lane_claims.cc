@@ -177,18 +177,18 @@ bool LaneClaims::isIdle(int lane) const {
 }
 
 bool LaneClaims::lock(std::chrono::milliseconds timeout, Outcome* why) {
-  const auto mine = static_cast<uint32_t>(rank_) + 1;
-  uint32_t nobody = 0;
-  if (board_.owner.compare_exchange_strong(nobody, mine,
-                                           std::memory_order_acquire)) {
+  const auto taken = [this] {
+    uint32_t nobody = 0;
+    return board_.owner.compare_exchange_strong(
+        nobody, static_cast<uint32_t>(rank_) + 1, std::memory_order_acquire);
+  };
+  if (taken()) {
     return true;
   }
   const Deadline deadline = Deadline::after(timeout);
   while (true) {
     sched_yield();
-    nobody = 0;
-    if (board_.owner.compare_exchange_strong(nobody, mine,
-                                             std::memory_order_acquire)) {
+    if (taken()) {
       return true;
     }
     if (failed_.load(std::memory_order_acquire)) {

@@ -45,7 +45,7 @@ class LentMemory {
  private:
   Context& context_;
   std::vector<Name> takers_;
-  ::gloo::Mutex mutex_;  // not base::Mutex
+  Mutex mutex_;
   std::map<uint64_t, State> lent_ GLOO_GUARDED_BY(mutex_);
   std::map<uint64_t, std::shared_ptr<const SharedAllocation>> borrowed_
       GLOO_GUARDED_BY(mutex_);

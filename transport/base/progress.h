@@ -51,7 +51,7 @@ class Poller {
 
 class ProgressDomain {
  public:
-  using Lock = std::unique_lock<Mutex>;
+  using Lock = std::unique_lock<FutexLock>;
   using Ready = std::function<bool()>;
 
   struct Counters {
@@ -134,7 +134,7 @@ class ProgressDomain {
   bool doze();
   void tend();
 
-  Mutex mutex_;
+  FutexLock mutex_;
   std::atomic<int> wanted_{0};  // threads that want mutex_
   std::vector<Poller*> pollers_;
   std::vector<Sleeper*> sleepers_;

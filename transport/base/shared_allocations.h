@@ -64,7 +64,7 @@ class SharedAllocations {
   std::shared_ptr<SharedAllocation> byId(uint64_t id);
 
  private:
-  ::gloo::Mutex mutex_;  // not base::Mutex
+  Mutex mutex_;
   std::atomic<uint64_t> version_{0};
   struct Entry {
     std::shared_ptr<SharedAllocation> allocation;

@@ -101,7 +101,10 @@ bool TcpPoller::poll() {
     return false;  // all pairs of an automatic device have better links
   }
   rounds_++;
-  bool moved = pollActive();
+  // A link that is alone mostly waits for bytes: no list to walk then.
+  TcpLink* const alone = onlyLink();
+  const bool waits = alone && !alone->hasOutput() && !alone->hasNews();
+  bool moved = !waits && pollActive();
   if (TcpLink* only = onlyLink()) {
     moved |= only->receive();
   } else if (active_.empty() || active_.size() > kDirect || sweepNext_ ||

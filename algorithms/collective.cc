@@ -20,10 +20,13 @@ constexpr size_t kChunkBytes = 32 * 1024;
 void requireList(const Vectors& vectors, const char* collective,
                  const char* what) {
   for (size_t i = 0; i < vectors.size(); i++) {
-    GLOO_ENFORCE(vectors[i].data != nullptr || vectors[i].bytes == 0,
-                 collective, ": ", what, " ", i, " is null");
-    GLOO_ENFORCE_EQ(vectors[i].bytes, vectors[0].bytes, collective, ": ", what,
-                    " ", i, " has another length than ", what, " 0");
+    const Vector& vector = vectors[i];
+    GLOO_ENFORCE(vector.data != nullptr || vector.bytes == 0, collective, ": ",
+                 what, " ", i, " is null");
+    if (i > 0) {
+      GLOO_ENFORCE_EQ(vector.bytes, vectors[0].bytes, collective, ": ", what,
+                      " ", i, " has another length than ", what, " 0");
+    }
   }
 }
 
@@ -42,7 +45,7 @@ void requireHostMemory(const Vectors& vectors, const char* collective,
 void requireVectors(const CollectiveCall& call, const char* collective) {
   requireList(call.inputs, collective, "input");
   requireList(call.outputs, collective, "output");
-  if (internal::cudaDriver() != nullptr) {
+  if (call.mayBeOnDevice) {
     requireHostMemory(call.inputs, collective, "input");
     requireHostMemory(call.outputs, collective, "output");
   }

@@ -59,11 +59,11 @@ T* orNowhere(T* memory) {
 
 DirectRun::DirectRun(internal::Channel& channel, internal::Lane& lane,
                      const Request& request, const Arguments& arguments,
-                     uint64_t check, const Texts& texts)
+                     const Word& word, const Texts& texts)
     : channel_(channel),
       lane_(lane),
       request_(request),
-      check_(check),
+      word_(word),
       texts_(texts),
       rank_(lane.rank()),
       size_(lane.size()),
@@ -106,9 +106,22 @@ void DirectRun::run() {
 uint64_t DirectRun::begin() {
   const uint64_t before = lane_.round();
   if (before > lane_.seen()) {
+    if (word_.announces) {
+      announce();
+    }
     waitForAll(before);
   }
   return before + 1;
+}
+
+// What others have said of this operation over the links, or will say, is
+// compared with its word from here on.
+void DirectRun::announce() {
+  word_.announces = false;
+  channel_.begin(word_.slot, word_.check);
+  if (lane_.failed()) {
+    throwFailure();
+  }
 }
 
 void DirectRun::publish(uint64_t round) {
@@ -117,12 +130,16 @@ void DirectRun::publish(uint64_t round) {
 
 void DirectRun::publishInline(uint64_t round, const void* data, size_t bytes) {
   Line& line = lane_.line(rank_, round);
-  line.check = check_;
+  line.check = word_.check;
   line.bytes = sharedBytes_;
+  lane_.said(round) = {word_.check, sharedBytes_};
   if (bytes > 0) {
     std::memcpy(line.payload, data, bytes);
   }
   lane_.publish(round);
+  if (word_.announces) {
+    announce();
+  }
 }
 
 void DirectRun::waitForAll(uint64_t round) {
@@ -153,14 +170,14 @@ void DirectRun::waitFor(int rank, uint64_t round) {
     }
   }
   const Line& theirs = lane_.line(rank, round);
-  const Line& ours = lane_.line(rank_, round);
+  const Lane::Said& ours = lane_.said(round);
   if (theirs.check != ours.check || theirs.bytes != ours.bytes) [[unlikely]] {
     compare(rank, ours, theirs);
   }
 }
 
 // Words that are not the same may yet agree.
-void DirectRun::compare(int rank, const Line& ours, const Line& theirs) {
+void DirectRun::compare(int rank, const Lane::Said& ours, const Line& theirs) {
   const bool agree = internal::checksAgree(ours.check, theirs.check);
   if (agree && ours.bytes == theirs.bytes) {
     return;

@@ -1,7 +1,8 @@
 // Collectives on memory that all ranks have mapped: see gloo/internal/direct.h
 // for its rules. Every rank reads its peers' contributions where they lie.
 //
-//   inline   up to 40 bytes ride in the flag's cache line: one round
+//   inline   up to 104 bytes ride in the flag's cache line and the one beside
+//            it: one round
 //   flat     everybody reads everything: one round, to a few KiB
 //   swap     two ranks, in chunks of a slot: one round each
 //   staged   slices: copied in, each reduced by its owner, copied out; the
@@ -37,10 +38,18 @@ class DirectRun {
     std::chrono::milliseconds timeout{0};
   };
 
-  // The lane was entered. `check`: as Channel::begin returned it.
+  // What the ranks compare.
+  struct Word {
+    uint64_t check = 0;  // as Channel::begin returns it
+    uint64_t slot = 0;
+    // Channel::begin was not called: it is, while the first line travels.
+    bool announces = false;
+  };
+
+  // The lane was entered.
   DirectRun(internal::Channel& channel, internal::Lane& lane,
-            const Request& request, const Arguments& arguments, uint64_t check,
-            const Texts& texts);
+            const Request& request, const Arguments& arguments,
+            const Word& word, const Texts& texts);
 
   // Throws as Executor::run does; then the context has failed.
   void run();
@@ -67,6 +76,7 @@ class DirectRun {
   void allgather();
   void reduceScatter();
   void alltoall();
+  void alltoallInline();
 
   // ---- Vectors of the shared allocator; see direct_in_place.cc.
   // What the lines of an operation's first round say of a rank's vectors, and
@@ -76,7 +86,7 @@ class DirectRun {
     internal::Place output;
     uint64_t isNew = 0;  // 1: to be settled
   };
-  static_assert(sizeof(Offer) == Line::kPayloadBytes);
+  static_assert(sizeof(Offer) == Line::kFlagLineBytes);
   // Sets offer_ if what others would use is in such memory.
   void offer(const char* input);
   // Whether others write results to its output.
@@ -105,12 +115,13 @@ class DirectRun {
   // The same over what others only read, to this rank's own.
   void combineInputs(char* target, size_t at, size_t bytes) const;
 
-  void reduceInline(bool wanted);
+  void reduceInline(char* target, const Part& part, bool wanted);
   void reduceFlat(bool wanted);
 
   // ---- Steps of a round.
   // Number of the next one; all have published the one before.
   uint64_t begin();
+  void announce();
   // What is there, or `data`, at most Line::kPayloadBytes.
   void publish(uint64_t round);
   void publishInline(uint64_t round, const void* data, size_t bytes);
@@ -138,7 +149,7 @@ class DirectRun {
   Part partOf(const size_t* offsets, int rank) const;
   size_t longestPart(const size_t* offsets) const;
 
-  void compare(int rank, const Line& ours, const Line& theirs);
+  void compare(int rank, const Lane::Said& ours, const Line& theirs);
   [[noreturn]] void fail(internal::Cause::Kind kind, int culprit,
                          std::string text);
   [[noreturn]] void throwFailure();
@@ -148,7 +159,7 @@ class DirectRun {
   internal::Channel& channel_;
   Lane& lane_;
   const Request& request_;
-  const uint64_t check_;
+  Word word_;
   const Texts texts_;
   const int rank_;
   const int size_;

@@ -138,6 +138,9 @@ void DirectRun::alltoall() {
   const auto part = [&](int rank) {
     return static_cast<size_t>(rank) * bytes_;
   };
+  if (sharedBytes_ <= Line::kPayloadBytes) {
+    return alltoallInline();
+  }
   copy(output_ + part(rank_), input_ + part(rank_), bytes_);
   if (bytes_ >= kLeastInPlace) {
     if (!request_.copiesInput) {
@@ -171,6 +174,18 @@ void DirectRun::alltoall() {
       }
     }
     c++;
+  }
+}
+
+// Everybody's parts in everybody's line.
+void DirectRun::alltoallInline() {
+  const uint64_t round = begin();
+  publishInline(round, input_, sharedBytes_);
+  waitForAll(round);
+  for (int rank = 0; rank < size_; rank++) {
+    copy(output_ + static_cast<size_t>(rank) * bytes_,
+         lane_.line(rank, round).payload + static_cast<size_t>(rank_) * bytes_,
+         bytes_);
   }
 }
 

@@ -24,15 +24,9 @@ size_t leastInPlace(int ranks) {
 
 // The lines will be written soon: one transfer instead of two.
 void claim(const char* data, size_t bytes) {
-#if defined(__x86_64__)
   for (size_t i = 0; i < bytes; i += kLine) {
-    asm volatile("prefetchw %0" : : "m"(data[i]));
+    internal::fetchToWrite(data + i);
   }
-#else
-  for (size_t i = 0; i < bytes; i += kLine) {
-    __builtin_prefetch(data + i, 1);
-  }
-#endif
 }
 
 }  // namespace
@@ -104,7 +98,7 @@ void DirectRun::allreduce() {
     }
   }
   if (bytes_ <= Line::kPayloadBytes) {
-    reduceInline(true);
+    reduceInline(output_, {0, bytes_}, true);
   } else if (size_ == 2) {
     swapAllreduce();
   } else if (bytes_ <= flatBytes(size_)) {
@@ -114,17 +108,23 @@ void DirectRun::allreduce() {
   }
 }
 
-void DirectRun::reduceInline(bool wanted) {
+// Of `part` of the inputs, where it is wanted.
+void DirectRun::reduceInline(char* target, const Part& part, bool wanted) {
   const uint64_t round = begin();
-  publishInline(round, input_, bytes_);
+  // A result may take the input's place.
+  alignas(kLine) char own[Line::kPayloadBytes];
+  copy(own, input_, sharedBytes_);
+  publishInline(round, own, sharedBytes_);
   if (wanted) {
     waitForAll(round);
     combine(
-        output_,
+        target,
         [&](int rank) {
-          return static_cast<const char*>(lane_.line(rank, round).payload);
+          const char* const payload =
+              rank == rank_ ? own : lane_.line(rank, round).payload;
+          return payload + part.begin;
         },
-        bytes_);
+        part.bytes);
   }
 }
 
@@ -237,7 +237,7 @@ void DirectRun::reduce() {
     }
   }
   if (bytes_ <= Line::kPayloadBytes) {
-    reduceInline(isRoot);
+    reduceInline(output_, {0, bytes_}, isRoot);
   } else if (size_ == 2) {
     reducePair();
   } else if (bytes_ <= flatBytes(size_)) {
@@ -284,6 +284,9 @@ void DirectRun::reduceScatter() {
   const auto place = [&](int rank) {
     return isPair ? 0 : static_cast<size_t>(rank) * piece;
   };
+  if (sharedBytes_ <= Line::kPayloadBytes) {
+    return reduceInline(target, own, true);
+  }
   const size_t longest = longestPart(offsets);
   if (longest >= kLeastInPlace) {
     // In place the result may overwrite what others have not read yet.

@@ -3,6 +3,7 @@
 #include "gloo/common/error.h"
 #include "gloo/common/logging.h"
 #include "gloo/context.h"
+#include "gloo/internal/cuda.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace internal {
@@ -41,6 +42,7 @@ void CollectiveOptions::setElement(size_t size, ElementType type) {
                "inputs and outputs have elements of ", call_.elementSize,
                " and of ", size, " bytes; use one type");
   call_.elementSize = size;
+  call_.mayBeOnDevice = call_.mayBeOnDevice || cudaDriver() != nullptr;
   call_.type = type;
 }
 

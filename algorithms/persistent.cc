@@ -9,6 +9,7 @@
 #include "gloo/barrier_all_to_all.h"
 #include "gloo/barrier_all_to_one.h"
 #include "gloo/common/logging.h"
+#include "gloo/internal/cuda.h"
 #include "gloo/pairwise_exchange.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -30,6 +31,7 @@ class Base : public Persistent {
     call_.elementSize = shape.elementSize;
     call_.type = shape.type;
     call_.root = shape.root;
+    call_.mayBeOnDevice = cudaDriver() != nullptr;
     call_.algorithm = shape.algorithm;
     for (void* vector : vectors) {
       call_.outputs.add({vector, shape.elements * shape.elementSize});

@@ -184,6 +184,7 @@ void State::run(const Lease& lease, const Request& request,
   run.inputBlockBytes = request.counts.count * request.elementSize;
   run.reduce = {arguments.kernel, arguments.function, request.elementSize};
   run.slot = Slot::build(arguments.prefix, arguments.tag);
+  elsewhere_.fetch_add(1, std::memory_order_relaxed);
   run.check = channel_.begin(run.slot, plan.check());
   run.deadline = Deadline::after(arguments.timeout);
   run.collective = nameOf(request.collective);
@@ -201,7 +202,8 @@ bool State::runDirect(const Request& request, const Arguments& arguments) {
     return false;
   }
   const uint64_t slot = Slot::build(arguments.prefix, arguments.tag);
-  const LaneUse use(*direct_, internal::tagOf(slot), arguments.timeout);
+  const uint64_t tag = internal::tagOf(slot);
+  const LaneUse use(*direct_, tag, arguments.timeout);
   if (use.entry().inUse) {
     throwTagInUse(request, arguments.tag);
   }
@@ -209,9 +211,20 @@ bool State::runDirect(const Request& request, const Arguments& arguments) {
   if (lane == nullptr) {
     return false;
   }
-  const uint64_t check =
-      channel_.begin(slot, checkOf(request, channel_.size(), kDirectId));
-  DirectRun(channel_, *lane, request, arguments, check,
+  const uint64_t elsewhere = elsewhere_.load(std::memory_order_relaxed);
+  internal::Lane::Previous& previous = lane->previous;
+  DirectRun::Word word{checkOf(request, channel_.size(), kDirectId), slot};
+  // The number of an operation that follows one in the same lane is known.
+  if (previous.tag == tag && previous.elsewhere == elsewhere &&
+      previous.sequence != 0) {
+    word.check = internal::withSequence(
+        word.check, internal::sequenceAfter(previous.sequence));
+    word.announces = true;
+  } else {
+    word.check = channel_.begin(slot, word.check);
+  }
+  previous = {tag, elsewhere, internal::sequenceOf(word.check)};
+  DirectRun(channel_, *lane, request, arguments, word,
             {nameOf(request.collective), arguments.tag, arguments.timeout})
       .run();
   return true;

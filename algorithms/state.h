@@ -2,6 +2,7 @@
 // and scratch memory.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -93,6 +94,7 @@ class State final : public internal::CollectiveState {
   internal::Direct* const direct_;  // null: there is none
   const Selection selection_;
   const int radix_;
+  std::atomic<uint64_t> elsewhere_{0};  // operations over the links
 
   Mutex mutex_;
   std::vector<std::unique_ptr<Plan>> plans_ GLOO_GUARDED_BY(mutex_);

@@ -69,12 +69,17 @@ void Context::setTimeout(std::chrono::milliseconds timeout) {
 std::chrono::milliseconds Context::getTimeout() const { return timeout_; }
 
 internal::CollectiveState& Context::collectiveState() {
+  if (auto* made = madeState_.load(std::memory_order_acquire)) {
+    return *made;
+  }
   GLOO_ENFORCE(transportContext_ != nullptr, "rank ", rank,
                ": this context is not connected");
-  std::call_once(collectiveStateOnce_, [this] {
+  const std::lock_guard<std::mutex> lock(collectiveStateMutex_);
+  if (collectiveState_ == nullptr) {
     collectiveState_ =
         internal::CollectiveState::make(*transportContext_, base);
-  });
+    madeState_.store(collectiveState_.get(), std::memory_order_release);
+  }
   return *collectiveState_;
 }
 

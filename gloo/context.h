@@ -2,6 +2,7 @@
 // called on.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -68,8 +69,9 @@ class GLOO_API Context {
   std::chrono::milliseconds timeout_;
 
  private:
-  std::once_flag collectiveStateOnce_;
+  std::mutex collectiveStateMutex_;
   std::shared_ptr<internal::CollectiveState> collectiveState_;
+  std::atomic<internal::CollectiveState*> madeState_{nullptr};
 };
 
 GLOO_NAMESPACE_END

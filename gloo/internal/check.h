@@ -43,6 +43,10 @@ constexpr int kSequenceShift = 24;  // of the field in the word
 constexpr uint16_t sequenceOf(uint64_t word) {
   return word >> kSequenceShift & CheckFields::kMaxSequence;
 }
+// Of the tag's next operation.
+constexpr uint16_t sequenceAfter(uint16_t sequence) {
+  return static_cast<uint16_t>(sequence % CheckFields::kMaxSequence + 1);
+}
 constexpr uint64_t withSequence(uint64_t word, uint16_t sequence) {
   constexpr uint64_t kMask = uint64_t{CheckFields::kMaxSequence}
                              << kSequenceShift;

@@ -36,11 +36,13 @@
 GLOO_NAMESPACE_BEGIN
 namespace internal {
 
-// What a rank has to say in a round: one cache line, and an empty one beside
-// it. Processors that fetch lines in pairs would otherwise take the line of the
-// round before away from whoever has it.
+// What a rank has to say in a round: the cache line of the flag, and the one
+// beside it, which longer payloads go on in. (Processors that fetch lines in
+// pairs would otherwise take the line of the round before away from whoever has
+// it.)
 struct alignas(128) LaneLine {
-  static constexpr size_t kPayloadBytes = 40;
+  static constexpr size_t kFlagLineBytes = 40;  // that come with the flag
+  static constexpr size_t kPayloadBytes = 104;
 
   std::atomic<uint64_t> round;
   uint64_t check;  // see gloo/internal/check.h
@@ -48,6 +50,15 @@ struct alignas(128) LaneLine {
   char payload[kPayloadBytes];
 };
 static_assert(sizeof(LaneLine) == 128);
+
+// A hint: this core will write the cache line.
+inline void fetchToWrite(const void* data) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(data)));
+#else
+  __builtin_prefetch(data, 1);
+#endif
+}
 
 // Where a vector lies in memory of the shared allocator
 // (gloo/transport/shm/allocate.h), in terms that all ranks understand.
@@ -116,6 +127,24 @@ class GLOO_API Lane {
     return waitLong(rank, round, deadline);
   }
 
+  // What this rank said in its last two rounds, to be compared with the others'
+  // lines. Not read from its own, which have gone to whoever read them: some
+  // processors hand over a line that was written as if it would be written
+  // again.
+  struct Said {
+    uint64_t check = 0;
+    uint64_t bytes = 0;
+  };
+  Said& said(uint64_t round) { return said_[round & 1]; }
+
+  // Of the operation that was in this lane last, for whoever uses it.
+  struct Previous {
+    uint64_t tag = 0;
+    uint64_t elsewhere = 0;
+    uint16_t sequence = 0;  // of its check word; 0: none
+  };
+  Previous previous;
+
   // ---- Vectors that need no slots. Nothing of it locks or allocates, except
   // when the memory, or one of a handful that were used before, has changed.
 
@@ -149,6 +178,7 @@ class GLOO_API Lane {
   const std::atomic<bool>* failed_ = nullptr;
   uint64_t round_ = 0;
   uint64_t seen_ = 0;
+  Said said_[2];
 };
 
 // Thread-safe.

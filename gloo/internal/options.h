@@ -70,6 +70,9 @@ struct CollectiveCall {
   ElementType type = ElementType::kUnknown;
   Vectors inputs;
   Vectors outputs;
+  // There was a CUDA driver when a vector was set; without one there is no
+  // device memory that it could lie in.
+  bool mayBeOnDevice = false;
   // Of v-collectives: where each rank's elements begin; size + 1 values.
   std::vector<size_t> inputOffsets;
   std::vector<size_t> outputOffsets;

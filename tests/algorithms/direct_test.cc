@@ -53,7 +53,8 @@ TEST_P(DirectTest, GivesWhatTheOracleSays) {
   spawnContexts(Mode::kThreads, makeDevice, GetParam(),
                 [](const ContextPtr& context) {
                   unsigned seed = 0;
-                  for (const size_t count : {0, 10, 11, 1025, 5000, 33000}) {
+                  for (const size_t count :
+                       {0, 3, 10, 11, 13, 14, 26, 27, 1025, 5000, 33000}) {
                     checkAll<float>(context, count, seed++);
                   }
                   checkAll<Triple>(context, 3001, seed++);
@@ -190,6 +191,20 @@ TEST(DirectTest, SendsNoMessages) {
   });
 }
 
+// Also where the numbers of operations are told late.
+TEST(DirectTest, OperationsOverTheLinksMayComeBetween) {
+  spawnContexts(Mode::kThreads, makeDevice, 3, [](const ContextPtr& context) {
+    for (unsigned i = 0; i < 60; i++) {
+      Call call{i, static_cast<int>(i % 3), false, i % 2, i};
+      for (unsigned direct = 0; direct < i % 4; direct++) {
+        ASSERT_EQ("", testing_support::checkAllreduce<int>(context, call));
+      }
+      call.algorithm = "ring";
+      ASSERT_EQ("", testing_support::checkAllreduce<int>(context, call));
+    }
+  });
+}
+
 // ---- When ranks disagree or fail
 
 // What each rank's call threw; "" if nothing.
@@ -261,6 +276,23 @@ TEST(DirectTest, OtherOperationsAreAnError) {
                                 }),
                        "disagree"))
         << other;
+  }
+}
+
+TEST(DirectTest, OneThatTakesTheLinksAloneIsAnError) {
+  for (const int before : {0, 1, 5, 5000}) {
+    EXPECT_TRUE(allSay(
+        outcomes(2,
+                 [&](const ContextPtr& context) {
+                   Call call{5, 0, false, 0, 0};
+                   for (int i = 0; i < before; i++) {
+                     testing_support::checkAllreduce<int>(context, call);
+                   }
+                   call.algorithm = context->rank == 1 ? "ring" : nullptr;
+                   testing_support::checkAllreduce<int>(context, call);
+                 }),
+        "algorithm: "))
+        << before;
   }
 }
 

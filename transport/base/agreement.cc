@@ -15,7 +15,7 @@ constexpr uint64_t kCycle = internal::CheckFields::kMaxSequence;
 constexpr size_t kEntries = 2 * Agreement::kRemembered;
 
 uint16_t sequenceFor(uint64_t number) {
-  return static_cast<uint16_t>((number - 1) % kCycle + 1);
+  return internal::sequenceAfter(static_cast<uint16_t>((number - 1) % kCycle));
 }
 
 // The number that a sequence stands for on a rank that has begun `begun`
@@ -81,9 +81,12 @@ Agreement::Entry& Agreement::entry(Tag& tag, uint64_t number) {
 
 uint64_t Agreement::begin(uint64_t tag, uint64_t word,
                           std::optional<Conflict>* conflict) {
-  Tag& t = at(tag);
-  byUse_.remove(&t);
-  byUse_.pushBack(&t);
+  Tag* const last = byUse_.back();
+  Tag& t = last != nullptr && last->tag == tag ? *last : at(tag);
+  if (&t != last) {
+    byUse_.remove(&t);
+    byUse_.pushBack(&t);
+  }
   const uint64_t number = ++t.begun;
   t.latest = std::max(t.latest, number);
   if (!t.counted) {

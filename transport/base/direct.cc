@@ -192,6 +192,7 @@ DirectLanes::DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory,
 
 DirectLanes::Entry DirectLanes::enter(uint64_t tag, milliseconds timeout) {
   using Outcome = LaneClaims::Outcome;
+  origin_.check("context");
   int lane = 0;
   switch (claims_.enter(tag, timeout, &lane)) {
     case Outcome::kLane:

@@ -10,6 +10,7 @@
 
 #include "gloo/config.h"
 #include "gloo/internal/direct.h"
+#include "transport/base/fork.h"
 #include "transport/base/lane_claims.h"
 #include "transport/base/lent_memory.h"
 #include "transport/base/link.h"
@@ -93,6 +94,7 @@ class DirectLanes final : public internal::Direct {
  private:
   void failStopped(std::chrono::milliseconds timeout);
 
+  Origin origin_;
   Context& context_;
   const std::shared_ptr<SharedMemory> memory_;
   const bool crowded_;

@@ -177,15 +177,17 @@ void DirectRun::alltoall() {
   }
 }
 
-// Everybody's parts in everybody's line.
+// Everybody's parts in everybody's line. In place, the own part is where it
+// was.
 void DirectRun::alltoallInline() {
   const uint64_t round = begin();
   publishInline(round, input_, sharedBytes_);
   waitForAll(round);
   for (int rank = 0; rank < size_; rank++) {
+    const char* const parts =
+        rank == rank_ ? input_ : lane_.line(rank, round).payload;
     copy(output_ + static_cast<size_t>(rank) * bytes_,
-         lane_.line(rank, round).payload + static_cast<size_t>(rank_) * bytes_,
-         bytes_);
+         parts + static_cast<size_t>(rank_) * bytes_, bytes_);
   }
 }
 

@@ -134,8 +134,16 @@ void DirectRun::reduceFlat(bool wanted) {
   publish(round);
   if (wanted) {
     waitForAll(round);
+    // The own slot went to whoever has read it. But the result may take the
+    // input's place before that is read.
+    const bool keepsInput = !request_.inPlace || rank_ == 0 ||
+                            (rank_ == 1 && reduce_.kernel != nullptr);
     combine(
-        output_, [&](int rank) { return of(rank, round); }, bytes_);
+        output_,
+        [&](int rank) {
+          return rank == rank_ && keepsInput ? input_ : of(rank, round);
+        },
+        bytes_);
   }
 }
 

@@ -12,6 +12,8 @@ GLOO_NAMESPACE_BEGIN
 // One thread at a time; may be used again and again.
 class ReduceOptions : public internal::CollectiveOptions {
  public:
+  using Func = internal::ReduceFunction;
+
   using CollectiveOptions::CollectiveOptions;
 
   // No input: the output is the input, on the other ranks as well.

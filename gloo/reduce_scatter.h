@@ -17,6 +17,8 @@ GLOO_NAMESPACE_BEGIN
 // One thread at a time; may be used again and again.
 class ReduceScatterOptions : public internal::CollectiveOptions {
  public:
+  using Func = internal::ReduceFunction;
+
   using CollectiveOptions::CollectiveOptions;
 
   // P parts, in the order of the ranks that get them.

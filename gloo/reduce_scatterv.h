@@ -16,6 +16,8 @@ GLOO_NAMESPACE_BEGIN
 // One thread at a time; may be used again and again.
 class ReduceScattervOptions : public internal::CollectiveOptions {
  public:
+  using Func = internal::ReduceFunction;
+
   using CollectiveOptions::CollectiveOptions;
 
   // counts[r]: elements of the result for rank r; equal on all ranks.

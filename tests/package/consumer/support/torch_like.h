@@ -134,7 +134,8 @@ inline void checkReduce(const ContextPtr& context, uint32_t tag) {
   tensor.fill(context->rank + 1);
   opts.setRoot(context->size - 1);
   opts.setTag(tag);
-  opts.setReduceFunction(reduction(tensor.type, Op::kSum));
+  const ::gloo::ReduceOptions::Func sum = reduction(tensor.type, Op::kSum);
+  opts.setReduceFunction(sum);
   opts.setOutput(tensor.data<int32_t>(), tensor.elements);
   ::gloo::reduce(opts);
   if (context->rank == context->size - 1) {

@@ -158,7 +158,8 @@ void Connecting::recheck() {
     }
   }
   // Who gives up says why and ends: only a rank that has ended, and whose
-  // record, read afterwards, does not say why, was killed.
+  // record, read afterwards, does not say why, was killed. A store that cannot
+  // be read, as one that has ended with rank 0, tells no more about it.
   std::vector<int> dead;
   std::copy_if(ranks.begin(), ranks.end(), std::back_inserter(dead),
                [&](int rank) { return hasDied(rank); });
@@ -169,7 +170,7 @@ void Connecting::recheck() {
       consider(ranks[i], *(*found)[i], true);
     }
   }
-  if (found && !dead.empty()) {
+  if (!dead.empty()) {
     const int rank = dead.front();
     giveUp(MakeString("rank ", rank, " died while rank ", own_.rank,
                       " was connecting to it: ", peers_[rank].address.text));
@@ -185,7 +186,7 @@ void Connecting::giveUp(const std::string& why) {
 }
 
 void Connecting::writeRefusal(const std::string& why) {
-  constexpr milliseconds kTellLimit(500);
+  constexpr milliseconds kTellLimit(250);
   constexpr size_t kMaxText = 2048;
   Record refusal;
   refusal.kind = Record::Kind::kRefusal;

@@ -3,9 +3,11 @@
 
 #include "gloo/rendezvous/file_store.h"
 #include "gloo/rendezvous/hash_store.h"
+#include "gloo/rendezvous/prefix_store.h"
 #include "rendezvous/connect_mesh.h"
 #include "rendezvous/liveness.h"
 #include "rendezvous/record.h"
+#include "rendezvous/socket.h"
 #include "tests/rendezvous/mesh_job.h"
 #include "tests/rendezvous/store_kinds.h"
 #include "tests/rendezvous/temporary_directory.h"
@@ -192,6 +194,54 @@ TEST(ConnectMeshTest, WhoGivesUpAndEndsIsNotTakenForDead) {
     ADD_FAILURE() << "connected to nobody";
   } catch (const gloo::RendezvousException& error) {
     EXPECT_EQ(why, error.what());
+  }
+}
+
+// Everybody is gone, and so is the store, as a TCP store with rank 0.
+class StoreThatEnds : public gloo::rendezvous::PrefixStore {
+ public:
+  explicit StoreThatEnds(HashStore& store) : PrefixStore("", store) {}
+  std::vector<std::optional<std::vector<char>>> peek(
+      const std::vector<std::string>& keys) override {
+    if (std::exchange(ended_, true)) {
+      throw gloo::rendezvous::TransientError("connection refused");
+    }
+    return PrefixStore::peek(keys);
+  }
+
+ private:
+  bool ended_ = false;
+};
+
+class MeshOfTheDead : public FakeMesh {
+ public:
+  using FakeMesh::FakeMesh;
+  bool isGone(const gloo::internal::PeerAddress&) const override {
+    return true;
+  }
+};
+
+TEST(ConnectMeshTest, ADeadRankIsNamedThoughTheStoreHasEnded) {
+  HashStore store;
+  StoreThatEnds ending(store);
+  FakeNetwork network;
+  Record record;
+  record.rank = 1;
+  record.size = 3;
+  {
+    FakeMesh other(network, 1, 3);
+    record.nonce = other.address().nonce;
+    record.address = other.address().bytes;
+  }
+  record.writtenAt = gloo::rendezvous::wallClockMicroseconds();
+  gloo::rendezvous::PrefixStore("", store).set(recordKey(1),
+                                               encodeRecord(record));
+  MeshOfTheDead mesh(network, 0, 3);
+  try {
+    connectMesh(mesh, ending, gloo::Deadline::after(kLong), Profile{});
+    ADD_FAILURE() << "connected to nobody";
+  } catch (const gloo::RendezvousException& error) {
+    EXPECT_TRUE(contains(error.what(), "rank 1 died")) << error.what();
   }
 }
 

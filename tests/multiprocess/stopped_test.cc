@@ -3,7 +3,12 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
 #include "gloo/common/string.h"
+#include "gloo/rendezvous/file_store.h"
 #include "tests/multiprocess/job.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -59,6 +64,97 @@ TEST(StoppedTest, WhileOthersSendToIt) {
     sendTo(*context, kVictim, 1, 16 << 20);
   });
 }
+
+// The victim stops as soon as its address is public.
+class StoppingStore : public rendezvous::FileStore {
+ public:
+  using FileStore::FileStore;
+  void set(const std::string& key, const std::vector<char>& data) override {
+    FileStore::set(key, data);
+    ::raise(SIGSTOP);
+  }
+};
+
+// Ranks 0 and 1 look at their own records alone once they have found each
+// other. Then the victim stops; rank 2 comes afterwards.
+class SettlingStore : public rendezvous::FileStore {
+ public:
+  SettlingStore(std::string path, int rank)
+      : FileStore(path), path_(std::move(path)), rank_(rank) {
+    while (rank_ == 2 && !std::filesystem::exists(path_ + "/stopped")) {
+      std::this_thread::yield();
+    }
+  }
+
+  std::vector<std::optional<std::vector<char>>> peek(
+      const std::vector<std::string>& keys) override {
+    const bool settled = keys == std::vector{MakeString("gloo/rank/", rank_)};
+    if (settled && rank_ == 0) {
+      std::ofstream(path_ + "/settled");
+    }
+    if (settled && rank_ == kVictim &&
+        std::filesystem::exists(path_ + "/settled")) {
+      std::ofstream(path_ + "/stopped");
+      ::raise(SIGSTOP);
+    }
+    return FileStore::peek(keys);
+  }
+
+ private:
+  const std::string path_;
+  const int rank_;
+};
+
+// The others give up by the deadline plus a second, and say who it was.
+void expectStopOnConnecting(Job::Options options) {
+  options.timeout = std::chrono::milliseconds(1000);
+  const auto start = now();
+  Job job(options, [](Child&, const std::shared_ptr<Context>&) {});
+  for (const int rank : {0, 2}) {
+    const Failure failure = job.failure(rank, std::chrono::seconds(20));
+    EXPECT_TRUE(failure.names("Timed out")) << failure.text;
+    EXPECT_TRUE(failure.names(MakeString("rank ", kVictim, ":")) ||
+                failure.names(MakeString("life from rank ", kVictim)))
+        << failure.text;
+    if (rank == 0) {
+      EXPECT_LT(failure.at - start, std::chrono::seconds(2) * slowness());
+    }
+  }
+  job.group().signal(kVictim, SIGKILL);
+  job.group().join(kVictim, std::chrono::seconds(5));
+  job.group().joinAll(std::chrono::seconds(20));
+}
+
+class StoppedOnConnectingTest : public ::testing::TestWithParam<bool> {};
+
+TEST_P(StoppedOnConnectingTest, WhenItsAddressIsPublic) {
+  ScratchDirectory directory;
+  Job::Options options;
+  options.lazy = GetParam();
+  options.wrap = [&](int rank, std::shared_ptr<rendezvous::Store>)
+      -> std::shared_ptr<rendezvous::Store> {
+    if (rank == kVictim) {
+      return std::make_shared<StoppingStore>(directory.path());
+    }
+    return std::make_shared<rendezvous::FileStore>(directory.path());
+  };
+  expectStopOnConnecting(options);
+}
+
+TEST_P(StoppedOnConnectingTest, WhileOneIsMissing) {
+  ScratchDirectory directory;
+  Job::Options options;
+  options.lazy = GetParam();
+  options.wrap = [&](int rank, std::shared_ptr<rendezvous::Store>) {
+    return std::make_shared<SettlingStore>(directory.path(), rank);
+  };
+  expectStopOnConnecting(options);
+}
+
+INSTANTIATE_TEST_SUITE_P(, StoppedOnConnectingTest, ::testing::Bool(),
+                         [](const auto& info) {
+                           return info.param ? "lazy" : "eager";
+                         });
 
 // A rank that comes back after a pause shorter than the deadline was only slow.
 TEST(StoppedTest, AndGoesOnInTime) {

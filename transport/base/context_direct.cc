@@ -126,10 +126,14 @@ void Context::share(Deadline deadline) {
                     ProgressDomain::Manner::kSleep);
     }
     if (!over()) {
-      failNew(internal::Cause::Kind::kTimeout, rank(),
-              MakeString("Timed out: rank ", rank(),
-                         " is connected, but not all other ranks are ready to "
-                         "watch over it"));
+      internal::Cause cause;
+      cause.kind = internal::Cause::Kind::kTimeout;
+      cause.foundBy = rank();
+      cause.culprit = rank();
+      cause.text = MakeString("Timed out: rank ", rank(),
+                              " is connected, but not all other ranks are "
+                              "ready to watch over it");
+      failTimeout(lock, std::move(cause));
     }
     throwIfFailed("connecting");
   }

@@ -23,6 +23,9 @@ using Clock = Deadline::Clock;
 namespace {
 
 constexpr milliseconds kCallLimit{5000};
+// How long a rank that gives up, mostly at its deadline, waits until those that
+// live have heard why. One that is stopped never does.
+constexpr milliseconds kRefusalLimit{300};
 
 SocketAddress endpointOf(const AddressRecord& record) {
   if (record.family == 4) {
@@ -260,8 +263,7 @@ void Context::refuse(const std::string& why) {
     const uint64_t tag = kFirstProbe + nextProbe_++;
     probes_[tag] = {};
     calls.push_back(tag);
-    device_->connector().connect(nonce_, p.endpoint, hello, tag,
-                                 milliseconds(1000));
+    device_->connector().connect(nonce_, p.endpoint, hello, tag, kRefusalLimit);
   }
   failNew(Cause::Kind::kRendezvous, rank(), refusal_);
   domain().wait(
@@ -270,7 +272,7 @@ void Context::refuse(const std::string& why) {
         return std::all_of(calls.begin(), calls.end(),
                            [&](uint64_t tag) { return probes_[tag].done; });
       },
-      Deadline(Clock::now() + milliseconds(1000)));
+      Deadline(Clock::now() + kRefusalLimit));
 }
 
 void Context::complete(uint64_t worldNonce,

@@ -73,6 +73,7 @@ void Connector::Impl::connect(uint64_t nonce, const SocketAddress& to,
   call.nonce = nonce;
   call.dstNonce = mine.dstNonce;
   call.tag = tag;
+  call.patient = mine.purpose == Purpose::kPair;
   call.to = to;
   call.deadline = Clock::now() + std::min(limit, milliseconds(3'600'000));
   call.exchange.setOutgoing(mine);
@@ -82,6 +83,13 @@ void Connector::Impl::connect(uint64_t nonce, const SocketAddress& to,
     watch(id, call, true);
   }
   domain.changed();
+}
+
+void Connector::Impl::cancel(uint64_t nonce, uint64_t tag) {
+  std::erase_if(calls_, [&](const auto& entry) {
+    const Call& call = entry.second;
+    return call.outgoing && call.nonce == nonce && call.tag == tag;
+  });
 }
 
 void Connector::Impl::removeParty(uint64_t nonce) {
@@ -187,6 +195,8 @@ void Connector::Impl::turn(uint64_t id, Call& call) {
     }
     call.answer = mine.verdict;
     call.exchange.setOutgoing(mine);
+  } else if (call.patient) {
+    call.deadline = Clock::time_point::max();
   }
   call.sending = !call.sending;
   watch(id, call, false);
@@ -325,6 +335,10 @@ const SocketAddress& Connector::endpoint() const { return impl_->endpoint; }
 
 void Connector::addParty(uint64_t nonce, Party& party) {
   impl_->parties[nonce] = &party;
+}
+
+void Connector::cancel(uint64_t nonce, uint64_t tag) {
+  impl_->cancel(nonce, tag);
 }
 
 void Connector::removeParty(uint64_t nonce) { impl_->removeParty(nonce); }

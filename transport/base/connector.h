@@ -60,9 +60,14 @@ class Connector : public Poller {
   void removeParty(uint64_t nonce);
 
   // Calls a peer and greets it with `mine`; onConnected or onConnectFailed
-  // follows from a later poll. `tag` is handed back.
+  // follows from a later poll. `tag` is handed back. Who does not answer within
+  // the limit has failed; but a peer that is asked for a pair may take its time
+  // once it has the greeting: it may be slow, or stopped for a while, and would
+  // still find it, and believe in it, after a second one was sent.
   void connect(uint64_t nonce, const SocketAddress& to, const Hello& mine,
                uint64_t tag, std::chrono::milliseconds limit);
+  // Gives up such a call; nothing follows.
+  void cancel(uint64_t nonce, uint64_t tag);
 
   bool poll() override;
   int wakeFd() const override;

@@ -26,6 +26,7 @@ class Connector::Impl {
 
   void connect(uint64_t nonce, const SocketAddress& to, const Hello& mine,
                uint64_t tag, milliseconds limit);
+  void cancel(uint64_t nonce, uint64_t tag);
   void removeParty(uint64_t nonce);
   bool poll();
   bool arm();
@@ -46,6 +47,7 @@ class Connector::Impl {
     uint64_t nonce = 0;    // of our party; 0: not known yet
     uint64_t dstNonce = 0;
     uint64_t tag = 0;
+    bool patient = false;             // the answer has no time limit
     Verdict answer = Verdict::kNone;  // ours, to a caller
     SocketAddress to;
     Clock::time_point deadline;

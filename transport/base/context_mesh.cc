@@ -112,6 +112,11 @@ void Context::addPeerLocked(const PeerAddress& peer) {
   if (connected && known.nonce != peer.nonce) {
     return;  // an older address than that of the process that called us
   }
+  if (known.calling && known.record.nonce != peer.nonce) {
+    device_->connector().cancel(nonce_, static_cast<uint64_t>(peer.rank));
+    known.calling = false;
+    known.pending.reset();
+  }
   known.known = true;
   known.record = decodeAddress(peer.bytes);
   known.endpoint = endpointOf(known.record);

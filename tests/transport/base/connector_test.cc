@@ -176,11 +176,40 @@ TEST_F(ConnectorTest, NobodyThereIsUnreachable) {
 
 TEST_F(ConnectorTest, ACallThatNobodyAnswersEndsAtItsLimit) {
   const UniqueFd silent = listenOn(loopback(), 8);
-  a.connect(alice.nonce, localAddress(silent.get()), greeting(bob.nonce), 6,
+  Hello probe = greeting(bob.nonce);
+  probe.purpose = Purpose::kProbe;
+  a.connect(alice.nonce, localAddress(silent.get()), probe, 6,
             milliseconds(50));
   ASSERT_TRUE(waitFor([&] { return alice.failures.size() == 1; }));
   EXPECT_EQ(Party::Failure::kUnreachable, alice.failures[0].first);
   EXPECT_NE(std::string::npos, alice.failures[0].second.find("in time"));
+}
+
+// Else a process that was stopped would find two greetings, and believe in the
+// one that was given up.
+TEST_F(ConnectorTest, APairIsAskedForOnceHoweverLateTheAnswer) {
+  const UniqueFd late = listenOn(loopback(), 8);
+  a.connect(alice.nonce, localAddress(late.get()), greeting(bob.nonce), 6,
+            milliseconds(50));
+  EXPECT_FALSE(
+      waitFor([&] { return !alice.failures.empty(); }, milliseconds(200)));
+  UniqueFd socket;
+  ASSERT_EQ(0, acceptFrom(late.get(), &socket));
+  const std::vector<char> answer = encode(bob.onHello(greeting(bob.nonce)));
+  say(socket, {answer.begin(), answer.end()});
+  EXPECT_TRUE(waitFor([&] { return alice.sockets.size() == 1; }));
+}
+
+TEST_F(ConnectorTest, ACancelledCallIsClosedAndSaysNothing) {
+  const UniqueFd silent = listenOn(loopback(), 8);
+  a.connect(alice.nonce, localAddress(silent.get()), greeting(bob.nonce), 6,
+            seconds(10));
+  UniqueFd socket;
+  ASSERT_TRUE(waitFor([&] { return acceptFrom(silent.get(), &socket) == 0; }));
+  a.cancel(alice.nonce, 6);
+  EXPECT_TRUE(closed(socket));
+  EXPECT_TRUE(alice.tags.empty());
+  expectWorks();
 }
 
 TEST_F(ConnectorTest, AnAnswerFromSomebodyElseDoesNotCount) {

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
@@ -45,6 +46,24 @@ std::string temporaryName(const std::string& directory) {
                     random());
 }
 
+// Neither a device nor a forgotten disk image is anybody's value.
+void checkIsValue(int fd, const std::string& path) {
+  constexpr off_t kMaxBytes = off_t{1} << 30;
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) {
+    throwErrno("read", path, errno);
+  }
+  if (!S_ISREG(status.st_mode)) {
+    throw IoException(
+        MakeString("file store: cannot read ", path, ": not a regular file"));
+  }
+  if (status.st_size > kMaxBytes) {
+    throw IoException(MakeString("file store: cannot read ", path, ": it has ",
+                                 status.st_size, " bytes, more than ",
+                                 kMaxBytes));
+  }
+}
+
 // 0 or errno.
 int writeAll(int fd, const std::vector<char>& data) {
   size_t done = 0;
@@ -61,13 +80,15 @@ int writeAll(int fd, const std::vector<char>& data) {
 }  // namespace
 
 std::optional<std::vector<char>> readFile(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Not blocking: what lies there may be a pipe.
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) {
     if (errno == ENOENT) {
       return std::nullopt;
     }
     throwErrno("open", path, errno);
   }
+  checkIsValue(fd.get(), path);
   std::vector<char> data;
   constexpr size_t kStep = 4096;
   for (;;) {

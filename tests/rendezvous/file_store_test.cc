@@ -84,6 +84,24 @@ TEST(FileStoreTest, AFailedWriteIsAnErrorAndLeavesTheOldValue) {
             1);
 }
 
+TEST(FileStoreTest, WhatIsNoValueIsAnErrorAtOnce) {
+  TemporaryDirectory directory;
+  FileStore store(directory.path());
+  store.set("k", {'x'});
+  const std::string path = store.getAllKeyFilePaths().at(0);
+  ASSERT_EQ(0, ::truncate(path.c_str(), off_t{1} << 40));
+  EXPECT_THROW(store.get("k"), gloo::IoException);
+  ASSERT_EQ(0, ::unlink(path.c_str()));
+  ASSERT_EQ(0, ::mkfifo(path.c_str(), S_IRUSR | S_IWUSR));
+  EXPECT_THROW(store.get("k"), gloo::IoException);
+  ASSERT_EQ(0, ::unlink(path.c_str()));
+  ASSERT_EQ(0, ::symlink("/dev/zero", path.c_str()));
+  EXPECT_THROW(store.get("k"), gloo::IoException);
+  ASSERT_EQ(0, ::unlink(path.c_str()));
+  ASSERT_EQ(0, ::mkdir(path.c_str(), S_IRWXU));
+  EXPECT_THROW(store.get("k"), gloo::IoException);
+}
+
 TEST(FileStoreTest, ReadersNeverSeeHalfAValue) {
   TemporaryDirectory directory;
   FileStore writer(directory.path());

@@ -242,10 +242,12 @@ UniqueFd listenTcp(const std::string& host, int port) {
       break;
     }
   }
-  throw IoException(MakeString("cannot serve the TCP store on ",
-                               host.empty() ? "any address" : host, " port ",
-                               port, ": ", errnoText(error),
-                               "; choose another port in GLOO_STORE"));
+  throw IoException(MakeString(
+      "cannot serve the TCP store on ", host.empty() ? "any address" : host,
+      " port ", port, ": ", errnoText(error),
+      error == EADDRNOTAVAIL
+          ? "; rank 0 serves it, and this is no address of its host"
+          : "; choose another port in GLOO_STORE"));
 }
 
 int localPort(int fd) {

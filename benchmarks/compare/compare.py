@@ -86,7 +86,19 @@ def _arguments():
     for size in arguments.sizes or []:
         if size % 4:
             parser.error(f"--sizes {size}: not a multiple of 4")
+    for option, path in (("--json", arguments.json),
+                         ("--plot", arguments.plot)):
+        if path and not _can_write(path):
+            parser.error(f"{option}: cannot write {path}")
     return arguments
+
+
+def _can_write(path):
+    """Told before anything is measured, not afterwards."""
+    folder = os.path.dirname(path) or "."
+    if os.path.exists(path):
+        return not os.path.isdir(path) and os.access(path, os.W_OK)
+    return os.path.isdir(folder) and os.access(folder, os.W_OK)
 
 
 class Progress:

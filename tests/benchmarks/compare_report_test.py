@@ -100,7 +100,9 @@ class CommandLine(unittest.TestCase):
                 (["--transport", "pigeon"], "pigeon"),
                 (["--programs", "nccl"], "nccl"),
                 (["--repetitions", "0"], "--repetitions"),
-                (["--budget", "0"], "--budget"), (["--what"], "--what")):
+                (["--budget", "0"], "--budget"), (["--what"], "--what"),
+                (["--json", "/nonexistent/x"], "/nonexistent/x"),
+                (["--plot", "/"], "--plot")):
             with self.subTest(line=line):
                 done = subprocess.run(
                     [sys.executable, os.path.join(DIRECTORY, "compare.py"),

@@ -59,7 +59,11 @@ Hello Context::onHello(const Hello& theirs) {
   Peer& p = peers_[static_cast<size_t>(theirs.srcRank)];
   try {
     p.answering = device_->factory().answer(size() - 1, theirs);
+    if (const std::string why = p.answering->trouble(); !why.empty()) {
+      throw IoException(why);
+    }
   } catch (const Exception& e) {
+    p.answering.reset();
     answer.verdict = Verdict::kRefused;
     answer.text = MakeString("rank ", rank(), " cannot make a link to rank ",
                              theirs.srcRank, ": ", e.what());

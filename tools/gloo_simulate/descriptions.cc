@@ -11,6 +11,10 @@ constexpr std::string_view kFolding =
     "Rabenseifner, \"Optimization of Collective Reduction Operations\", ICCS "
     "2004, section 4";
 
+constexpr std::string_view kLanes =
+    "Träff, Hunold, \"Decomposing MPI Collectives for Exploiting Multi-lane "
+    "Communication\", CLUSTER 2020";
+
 constexpr Description kDescriptions[] = {
     {kAllreduce, "recursive_doubling",
      "In round k each rank exchanges its whole vector with the one whose "
@@ -228,6 +232,67 @@ constexpr Description kDescriptions[] = {
      "knows only its own.",
      "as alltoall by pairwise exchange, for even blocks", "always",
      "as alltoall by pairwise exchange", 5},
+    {kAllreduce, "hierarchical_ring",
+     "A reduce-scatter inside each host, a ring among the owners of each lane, "
+     "and an allgather inside.",
+     "2 (H - 1) rounds between hosts, 2 of k - 1 messages inside; 2 (H - 1) / "
+     "H m / k moved "
+     "between hosts, 2 (k - 1) / k m inside",
+     "large vectors of several hosts with several ranks each", kLanes, 6, 1, 3},
+    {kAllreduce, "hierarchical_doubling",
+     "The same with recursive doubling among the owners of each lane: fewer "
+     "rounds, more bytes.",
+     "log2 H rounds between hosts (2 more if folded), 2 of k - 1 messages "
+     "inside; log2 H m / k "
+     "moved between hosts, 2 (k - 1) / k m inside",
+     "smaller vectors of several hosts with several ranks each", kLanes, 6, 1,
+     3},
+    {kBroadcast, "hierarchical",
+     "The root hands out lanes; each goes down a binomial tree of hosts, and "
+     "every host puts them together.",
+     "log2 H rounds between hosts, 2 of k - 1 messages inside; log2 H m / k "
+     "moved between hosts, "
+     "2 (k - 1) / k m inside",
+     "several hosts with several ranks each", kLanes, 6, 1, 3},
+    {kBarrier, "hierarchical",
+     "The ranks of a host report to its first one, the first ones meet by "
+     "dissemination, and tell theirs.",
+     "ceil(log2 H) rounds between hosts, 2 of k - 1 messages inside; no bytes",
+     "several hosts with several ranks each",
+     "Kielmann et al., \"MagPIe: MPI's collective communication operations for "
+     "clustered wide area systems\", PPoPP 1999",
+     6, 1, 3},
+    {kReduce, "hierarchical",
+     "A reduce-scatter inside each host; each lane goes up a binomial tree of "
+     "hosts, and the root collects them.",
+     "log2 H rounds between hosts, 2 of k - 1 messages inside; log2 H m / k "
+     "moved and reduced "
+     "between hosts, 2 (k - 1) / k m moved inside",
+     "several hosts with several ranks each", kLanes, 6, 1, 3},
+    {kAllgather, "hierarchical",
+     "Each block goes to the counterpart of its rank on every other host, "
+     "once; everybody shares with its host what it has got.",
+     "1 round of H - 1 messages between hosts, 1 inside; (H - 1) / n m moved "
+     "between hosts, (n - H) / n m inside",
+     "several hosts with several ranks each", kLanes, 6, 1, 3},
+    {kAllgatherv, "hierarchical",
+     "Each block goes to the counterpart of its rank on every other host, "
+     "once; everybody shares with its host what it has got.",
+     "1 round of H - 1 messages between hosts, 1 inside; (H - 1) / n m moved "
+     "between hosts, (n - H) / n m inside",
+     "several hosts with several ranks each", kLanes, 6, 1, 3},
+    {kReduceScatter, "hierarchical",
+     "The sum for a rank of another host is made by its counterpart, and goes "
+     "there once.",
+     "1 round inside, 1 of H - 1 messages between hosts; (n - H) / n m moved "
+     "and reduced inside, (H - 1) / n m between hosts",
+     "several hosts with several ranks each", kLanes, 6, 1, 3},
+    {kReduceScatterv, "hierarchical",
+     "The sum for a rank of another host is made by its counterpart, and goes "
+     "there once.",
+     "1 round inside, 1 of H - 1 messages between hosts; (n - H) / n m moved "
+     "and reduced inside, (H - 1) / n m between hosts",
+     "several hosts with several ranks each", kLanes, 6, 1, 3},
 };
 
 }  // namespace

@@ -12,13 +12,14 @@ struct Description {
   gloo::algorithms::Collective collective;
   std::string_view algorithm;
   std::string_view text;
-  // n ranks, m bytes in total; rounds, and what the busiest rank moves in one
-  // direction and reduces.
+  // n ranks, m bytes in total, H hosts of k ranks; rounds, and what the busiest
+  // rank moves in one direction and reduces.
   std::string_view cost;
   std::string_view chosen;  // when the cost model takes it
   std::string_view source;
   int ranks = 8;  // of the picture
   int segments = 1;
+  int ranksPerHost = 1;
 };
 
 // Null if there is none: the document then says nothing but the name.

@@ -29,10 +29,10 @@ of block 2). A red arrow is received and reduced. Copies within a rank are not
 drawn. `gloo_simulate -c allreduce -a ring -n 6 --text` prints any of them,
 `--draw FILE` draws it.
 
-The algorithms of ranks that share hosts are in [hierarchy.md](hierarchy.md).
-
 n is the number of ranks, m the bytes of the vector, or of all ranks' blocks
-together; *moved* is what the busiest rank sends or receives.
+together; *moved* is what the busiest rank sends or receives. The hierarchical
+algorithms are for ranks that share hosts, H hosts of k ranks; lanes, counterparts
+and uneven hosts are explained in [hierarchy.md](hierarchy.md).
 
 )";
 
@@ -57,18 +57,9 @@ Drawing drawingOf(const AlgorithmInfo& info) {
   if (const Description* d = descriptionOf(info)) {
     drawing.ranks = d->ranks;
     drawing.segments = d->segments;
+    drawing.ranksPerHost = d->ranksPerHost;
   }
   return drawing;
-}
-
-// Those that need a map of hosts are drawn in hierarchy.md.
-bool isForAnyHosts(const AlgorithmInfo& info) {
-  for (int ranks = 2; ranks <= 8; ranks++) {
-    if (info.offers({0, ranks, 0, 2})) {
-      return true;
-    }
-  }
-  return false;
 }
 
 }  // namespace
@@ -79,9 +70,6 @@ std::map<std::string, std::string> documents() {
   out << kHead;
   const AlgorithmInfo* last = nullptr;
   for (const AlgorithmInfo& info : algorithms::catalogue()) {
-    if (!isForAnyHosts(info)) {
-      continue;
-    }
     if (last == nullptr || last->collective != info.collective) {
       out << "## " << nameOf(info.collective) << "\n\n"
           << promiseOf(info.collective) << "\n\n";

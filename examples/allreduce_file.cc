@@ -14,8 +14,8 @@
 int main(int argc, char** argv) {
   if (argc != 4) {
     std::fprintf(stderr,
-                 "usage: %s RANK SIZE DIRECTORY\n"
-                 "Start SIZE of them, with ranks 0 to SIZE - 1.\n",
+                 "usage: %s RANK SIZE DIRECTORY; "
+                 "start SIZE of them, with ranks 0 to SIZE - 1\n",
                  argv[0]);
     return 2;
   }

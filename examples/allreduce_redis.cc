@@ -19,8 +19,7 @@ int main(int argc, char** argv) {
   if (argc != 5) {
     std::fprintf(stderr,
                  "usage: %s RANK SIZE redis://[[USER:]PASSWORD@]HOST[:PORT] "
-                 "PREFIX\n"
-                 "Start SIZE of them, with ranks 0 to SIZE - 1.\n",
+                 "PREFIX; start SIZE of them, with ranks 0 to SIZE - 1\n",
                  argv[0]);
     return 2;
   }

@@ -43,8 +43,8 @@ void validateParticipants(const Options& options) {
     validateLocal(options);
     return;
   }
-  require(options.size != 0, "--size is missing (or use --ranks N)");
-  require(options.rank != -1, "--rank is missing (or use --ranks N)");
+  require(options.size != 0, "--size is missing or 0 (or use --ranks N)");
+  require(options.rank != -1, "--rank is missing or -1 (or use --ranks N)");
   requireRange("--size", options.size, 1, kMaxRanks);
   requireRange("--rank", options.rank, 0, options.size - 1);
   require(!options.redisHost.empty() || !options.sharedPath.empty(),

@@ -35,6 +35,15 @@ class GlooInfo(unittest.TestCase):
         self.assertRegex(result.stdout,
                          "No RDMA device|this build is without them")
 
+    def test_output_that_is_lost_is_an_error(self):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            result = subprocess.run([PROGRAM], stdout=full, timeout=60,
+                                    stderr=subprocess.PIPE, text=True,
+                                    check=False)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, "^gloo_info: cannot write to stdout: "
+                         "No space left on device\n$")
+
     def decisions(self, *arguments):
         result = run("--algorithms", "--json", *arguments)
         self.assertEqual(result.returncode, 0, result.stderr)

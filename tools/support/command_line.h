@@ -4,8 +4,11 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <iostream>
 #include <stdexcept>
 #include <string>
 
@@ -34,11 +37,22 @@ inline void parse(CLI::App& app, int argc, const char* const* argv) {
   }
 }
 
+// The status, unless what was printed has nowhere to go (a full disk).
+inline int printed(const char* program, int status) {
+  std::cout.flush();
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout) {
+    return status;
+  }
+  std::fprintf(stderr, "%s: cannot write to stdout: %s\n", program,
+               std::strerror(errno));
+  return status == 0 ? 1 : status;
+}
+
 // What body() returns, or the status of what it throws, which is told.
 template <typename Body>
 int run(const char* program, const Body& body) {
   try {
-    return body();
+    return printed(program, body());
   } catch (const HelpRequest& help) {
     std::fputs(help.text.c_str(), stdout);
     return 0;

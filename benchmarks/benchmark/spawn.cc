@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "benchmarks/benchmark/runner.h"
+#include "tools/support/command_line.h"
 
 namespace benchmark {
 namespace {
@@ -128,7 +129,7 @@ class Job {
       tell("rank " + std::to_string(rank) + ": " + e.what() + "\n");
       status = 1;
     }
-    std::fflush(stdout);
+    status = command_line::printed("benchmark", status);
     _exit(status);  // the parent's objects are not the child's to destroy
   }
 

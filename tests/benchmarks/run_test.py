@@ -198,6 +198,15 @@ class Algorithms(unittest.TestCase):
         self.assertIn("cannot write /nonexistent/x", done.stderr)
         self.assertEqual(done.stdout, "")
 
+    def test_a_table_that_is_lost_is_an_error(self):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run(
+                [PROGRAM, "--ranks", "2", "--elements", "10",
+                 "--iteration-count", "1", "allreduce_ring"], stdout=full,
+                stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot write to stdout: No space left", done.stderr)
+
     def test_a_rank_whose_environment_disagrees_is_named(self):
         with tempfile.TemporaryDirectory() as directory:
             ranks = []

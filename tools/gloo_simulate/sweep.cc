@@ -43,9 +43,8 @@ class Sweep {
                                           options_.segmentBytes);
     const algorithms::Setting setting{0, ranks, options_.root, options_.radix,
                                       selection.hosts()};
-    const auto choice =
-        selection.choose(options_.collective, setting, bytes, nullptr,
-                         kMaxSegmentBytes, options_.elementSize);
+    const auto choice = selection.choose(options_.collective, setting, bytes,
+                                         nullptr, kMaxSegmentBytes);
     for (const AlgorithmInfo& info :
          algorithms::algorithmsOf(options_.collective)) {
       const bool chosen = &info == choice.algorithm;
@@ -62,8 +61,8 @@ class Sweep {
         }
         continue;
       }
-      const auto estimate = selection.estimate(
-          info, setting, bytes, kMaxSegmentBytes, options_.elementSize);
+      const auto estimate =
+          selection.estimate(info, setting, bytes, kMaxSegmentBytes);
       add(estimate, setting, bytes, chosen);
     }
   }

@@ -112,8 +112,8 @@ inline void runAbort(const ContextPtr& context, uint32_t tag) {
   other.join();
 }
 
-// Nobody sends: the wait ends with an IoException; that of rank 0 before anybody
-// else fails, since their leaving would be another reason.
+// Nobody sends: the wait ends with an IoException; that of rank 0 before
+// anybody else fails, since their leaving would be another reason.
 inline void runTimeout(const ContextPtr& context, uint32_t tag) {
   Tensor in(Type::kInt32, 10);
   auto buffer = context->createUnboundBuffer(in.bytes.data(), in.bytes.size());

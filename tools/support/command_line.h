@@ -4,9 +4,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <iostream>
 #include <stdexcept>
@@ -37,14 +35,15 @@ inline void parse(CLI::App& app, int argc, const char* const* argv) {
   }
 }
 
-// The status, unless what was printed has nowhere to go (a full disk).
+// The status, unless what was printed has nowhere to go (a full disk, say: the
+// error may be an earlier call's, so errno does not tell).
 inline int printed(const char* program, int status) {
   std::cout.flush();
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout) {
     return status;
   }
-  std::fprintf(stderr, "%s: cannot write to stdout: %s\n", program,
-               std::strerror(errno));
+  std::fprintf(stderr, "%s: not all output could be written to stdout\n",
+               program);
   return status == 0 ? 1 : status;
 }
 

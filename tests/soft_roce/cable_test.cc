@@ -142,9 +142,7 @@ TEST_F(CableTest, IsUnpluggedForASecond) {
   });
   job.go();
   job.group().expectAll("now");
-  fault("cut");
-  ::usleep(1000000);  // the length of the fault
-  fault("heal");
+  fault("unplug 1");
   job.group().expectAll("over");
   for (int rank = 0; rank < 2; rank++) {
     const Failure failure = job.failure(rank, std::chrono::seconds(20));

@@ -4,6 +4,7 @@
 #   faults.sh loss PERCENT    the cable loses so much of what enters either end
 #   faults.sh cut             it loses everything; the ports stay up
 #   faults.sh heal            it loses nothing
+#   faults.sh unplug SECONDS  cut, and healed so long after the cut began
 #   faults.sh down INTERFACE  the port goes down (in one guest: both ports)
 #   faults.sh up INTERFACE
 #   faults.sh memlock KIB COMMAND [ARGUMENT...]
@@ -29,6 +30,18 @@ heal() {
   done
 }
 
+# No process is started between the two: on a busy guest that takes as long.
+unplug() {
+  local begin=${EPOCHREALTIME/./} rest seconds
+  loss 100
+  rest=$(($1 * 1000000 - (${EPOCHREALTIME/./} - begin)))
+  if ((rest > 0)); then
+    printf -v seconds '%d.%06d' $((rest / 1000000)) $((rest % 1000000))
+    read -rt "$seconds" <> <(:) || true
+  fi
+  heal
+}
+
 up() {
   ip link set "$1" up
   # A port that went down forgot its neighbour.
@@ -44,6 +57,7 @@ case ${1:-} in
   loss) loss "$2" ;;
   cut) loss 100 ;;
   heal) heal ;;
+  unplug) unplug "$2" ;;
   down) ip link set "$2" down ;;
   up) up "$2" ;;
   memlock)

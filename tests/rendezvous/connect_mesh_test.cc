@@ -170,18 +170,22 @@ class MeshBesideOneThatGivesUp : public FakeMesh {
   const Record refusal_;
 };
 
+// Rank 1 of `size` published its address, and has ended.
+Record recordOfDeadRank(FakeNetwork& network, int size) {
+  FakeMesh other(network, 1, size);
+  Record record;
+  record.rank = 1;
+  record.size = size;
+  record.nonce = other.address().nonce;
+  record.address = other.address().bytes;
+  record.writtenAt = gloo::rendezvous::wallClockMicroseconds();
+  return record;
+}
+
 TEST(ConnectMeshTest, WhoGivesUpAndEndsIsNotTakenForDead) {
   HashStore store;
   FakeNetwork network;
-  Record record;
-  record.rank = 1;
-  record.size = 2;
-  {
-    FakeMesh other(network, 1, 2);
-    record.nonce = other.address().nonce;
-    record.address = other.address().bytes;
-  }
-  record.writtenAt = gloo::rendezvous::wallClockMicroseconds();
+  const Record record = recordOfDeadRank(network, 2);
   store.set(recordKey(1), encodeRecord(record));
   Record refusal = record;
   refusal.kind = Record::Kind::kRefusal;
@@ -225,15 +229,7 @@ TEST(ConnectMeshTest, ADeadRankIsNamedThoughTheStoreHasEnded) {
   HashStore store;
   StoreThatEnds ending(store);
   FakeNetwork network;
-  Record record;
-  record.rank = 1;
-  record.size = 3;
-  {
-    FakeMesh other(network, 1, 3);
-    record.nonce = other.address().nonce;
-    record.address = other.address().bytes;
-  }
-  record.writtenAt = gloo::rendezvous::wallClockMicroseconds();
+  const Record record = recordOfDeadRank(network, 3);
   gloo::rendezvous::PrefixStore("", store).set(recordKey(1),
                                                encodeRecord(record));
   MeshOfTheDead mesh(network, 0, 3);

@@ -51,15 +51,6 @@ struct alignas(128) LaneLine {
 };
 static_assert(sizeof(LaneLine) == 128);
 
-// A hint: this core will write the cache line.
-inline void fetchToWrite(const void* data) {
-#if defined(__x86_64__)
-  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(data)));
-#else
-  __builtin_prefetch(data, 1);
-#endif
-}
-
 // Where a vector lies in memory of the shared allocator
 // (gloo/transport/shm/allocate.h), in terms that all ranks understand.
 struct Place {

@@ -1,6 +1,7 @@
 // The 8 bytes by which ranks notice that they disagree about a collective.
 // They travel in the header of a collective's messages, adverts and
-// announcements and are compared when these arrive: no extra message.
+// announcements and are compared when these arrive: no extra message, but for
+// who waits for long and says what for.
 #pragma once
 
 #include <cstdint>

@@ -84,6 +84,7 @@ MismatchOracle::MismatchOracle(const std::vector<RankCall>& calls, bool direct)
   readLines();
   while (step()) {
   }
+  tellAwaited();
 }
 
 Expected MismatchOracle::expected() const {
@@ -131,7 +132,10 @@ void MismatchOracle::prepare(int rank, const RankCall& call, bool direct) {
     return;
   }
   const std::vector<size_t> offsets = offsetsOf(call);
-  const Selection selection(internal::Profile{}, size, "");
+  // As in a context of ranks that are all here: with what there is.
+  internal::Profile profile = internal::Profile::fromEnvironment();
+  profile.hostOfRank.assign(ranks_.size(), 0);
+  const Selection selection(profile, size, direct ? "shm" : "tcp");
   self.plan = std::make_unique<Plan>(requestOf(call, offsets), rank, size, 2,
                                      selection);
   self.word = internal::withSequence(self.plan->check(),
@@ -185,6 +189,24 @@ bool MismatchOracle::perform(size_t self, const Action& action) {
     ranks_[peer].sentTo[self]--;
   }
   return true;
+}
+
+// Who waits for long tells the sender what for. One that has begun an operation
+// of that number, this one or an earlier one without elements, knows better.
+void MismatchOracle::tellAwaited() {
+  for (size_t self = 0; self < ranks_.size(); self++) {
+    const Rank& rank = ranks_[self];
+    for (size_t i = 0; i < rank.done.size(); i++) {
+      const Action& action = rank.plan->program().actions[i];
+      const auto peer = static_cast<size_t>(action.peer);
+      if (!rank.done[i] && action.kind == ActionKind::kRecv &&
+          isReady(rank, action) && !agree(self, peer) &&
+          internal::sequenceOf(rank.word) <=
+              internal::sequenceOf(ranks_[peer].word)) {
+        contradicts_ = true;
+      }
+    }
+  }
 }
 
 bool MismatchOracle::agree(size_t one, size_t other) const {

@@ -1,6 +1,6 @@
 // What must happen when three ranks make calls that may contradict each other:
 // computed from the schedules, by which messages leave although some never
-// arrive.
+// arrive, and who then waits for whom.
 #pragma once
 
 #include <cstdint>
@@ -45,11 +45,13 @@ class MismatchOracle {
   bool step();
   bool isReady(const Rank& rank, const algorithms::Action& action) const;
   bool perform(size_t self, const algorithms::Action& action);
+  void tellAwaited();
   bool agree(size_t one, size_t other) const;
 
   std::vector<Rank> ranks_;
-  bool contradicts_ = false;  // a message or a line, to who receives it
-  bool waits_ = false;        // for the line of a rank that writes none
+  // A message, a line or what is awaited, to who learns of it.
+  bool contradicts_ = false;
+  bool waits_ = false;  // for the line of a rank that writes none
 };
 
 }  // namespace test

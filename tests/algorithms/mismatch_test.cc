@@ -270,6 +270,9 @@ void expectOutcome(const Case& one, Expected expected, const Outcome& outcome) {
 // Where docs/failures.md says that an error may come late, or that there is
 // none.
 bool mayBeLate(const Case& one, bool direct) {
+  if (!direct) {
+    return one.call.call.count == 0 && one.other.call.count == 0;
+  }
   const auto isOneSided = [](const RankCall& call) {
     return hasRoot(call.collective) || call.call.count == 0;
   };

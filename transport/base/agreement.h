@@ -1,8 +1,9 @@
 // Whether the ranks of a context run the same collectives. Every check word
-// that arrives - with data, an advert or an announcement - is compared at once
-// with what this rank runs, or has run lately, with the same tag: a message
-// that nobody here will ever receive contradicts as well as one that is waited
-// for. Not thread-safe: lives under the domain's lock.
+// that arrives - with data, an advert, an announcement, or from who has waited
+// for long - is compared at once with what this rank runs, or has run lately,
+// with the same tag: a message that nobody here will ever receive contradicts
+// as well as one that is waited for. Not thread-safe: lives under the domain's
+// lock.
 //
 // The operations with one tag are counted on every rank, and the number travels
 // in the word. Words of operations that this rank has not begun yet are kept,
@@ -43,7 +44,8 @@ class Agreement {
   uint64_t begin(uint64_t tag, uint64_t word,
                  std::optional<Conflict>* conflict);
 
-  // A word has come from `peer`; `isMessage`: with a message, not an advert.
+  // A word has come from `peer`; `isMessage`: with a message, not from who
+  // waits for one.
   std::optional<Conflict> heard(int peer, uint64_t tag, uint64_t word,
                                 bool isMessage) {
     // Most often that of the operation that was begun last.

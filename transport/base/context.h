@@ -156,8 +156,8 @@ class Context final : public transport::Context,
                 const char* what, std::chrono::nanoseconds elapsed);
   void failTimeout(ProgressDomain::Lock& lock, internal::Cause cause);
   bool failedLocked() const { return cause_ != nullptr; }
-  // A check word has come with a message or an advert. False, and the context
-  // has failed, if it contradicts.
+  // A check word has come with a frame. False, and the context has failed, if
+  // it contradicts.
   bool hear(int peer, uint64_t slot, uint64_t word, bool isMessage) {
     const uint64_t tag = internal::tagOf(slot);
     const auto conflict = agreement_.heard(peer, tag, word, isMessage);
@@ -166,6 +166,8 @@ class Context final : public transport::Context,
     }
     return !conflict;
   }
+  // What receives of collectives wait for goes to those who should send it.
+  void tellAwaited();
   void failMismatch(uint64_t tag, const internal::Statement& one,
                     const internal::Statement& other);
   // A peer has said bye.

@@ -224,35 +224,7 @@ std::string Context::linkName(int peer) const {
   return linkNameLocked(peer);
 }
 
-// ---- Channel ----
-
-uint64_t Context::begin(uint64_t slot, uint64_t check) {
-  origin_.check("context");
-  if (size() == 1) {
-    return check;
-  }
-  auto lock = this->lock();
-  const uint64_t tag = internal::tagOf(slot);
-  std::optional<Agreement::Conflict> conflict;
-  const uint64_t word = agreement_.begin(tag, check, &conflict);
-  if (conflict) {
-    failMismatch(tag, conflict->one, conflict->other);
-  }
-  return word;
-}
-
-// All that both words say travels with the abort.
-void Context::failMismatch(uint64_t tag, const internal::Statement& one,
-                           const internal::Statement& other) {
-  const int culprit = other.rank != rank() ? other.rank : one.rank;
-  failNew(
-      Cause::Kind::kMismatch, culprit,
-      MakeString("ranks ", one.rank, " and ", other.rank,
-                 " disagree about a collective with tag ", tag & 0xffffffff,
-                 ": ", internal::describeDisagreement(one, other), " (rank ",
-                 one.rank, ": ", internal::describeCheck(one.word), "; rank ",
-                 other.rank, ": ", internal::describeCheck(other.word), ")"));
-}
+// ---- Channel; the rest of it is in context_channel.cc ----
 
 void Context::postSend(Operation& op, int dst, uint64_t slot, const void* data,
                        size_t bytes, uint64_t check) {
@@ -276,28 +248,6 @@ void Context::post(Operation& op, bool isSend, int peer, uint64_t slot,
   op.bytes = bytes;
   op.check = check;
   start(op);
-}
-
-bool Context::waitUntil(const std::function<bool()>& ready, Deadline deadline) {
-  auto lock = this->lock();
-  bool done = ready();
-  if (!done && cause_ == nullptr) {
-    const auto either = [&ready, this] { return cause_ != nullptr || ready(); };
-    if (!domain().glance(either)) {
-      domain().wait(lock, either, deadline);
-    }
-    done = ready();
-  }
-  // What is complete is complete, whatever has happened since.
-  if (cause_ != nullptr && !done) {
-    throwIfFailed("waiting");
-  }
-  return done;
-}
-
-void Context::poll() {
-  auto lock = this->lock();
-  domain().visit();
 }
 
 void Context::cancel(Operation& op) {
@@ -381,20 +331,5 @@ void Context::cancelFirst(ProgressDomain::Lock& lock,
 }
 
 }  // namespace transport::base
-
-internal::Channel::~Channel() = default;
-
-std::unique_ptr<internal::KeptMemory> internal::Channel::keep(void*, size_t) {
-  return nullptr;
-}
-
-internal::Channel& internal::Channel::of(transport::Context& context) {
-  auto* channel = dynamic_cast<Channel*>(&context);
-  if (channel == nullptr) {
-    GLOO_THROW_INVALID_OPERATION_EXCEPTION(
-        "this transport context has no channel for collectives");
-  }
-  return *channel;
-}
 
 GLOO_NAMESPACE_END

@@ -263,6 +263,7 @@ void Pair::onFrame(const FrameHeader& header, const char* payload) {
       onCancel(header);
       break;
     case FrameType::kCredit:
+      onAwaited(header);
       break;
     case FrameType::kAbort:
       onAbort(header, payload);

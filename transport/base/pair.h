@@ -131,6 +131,9 @@ class Pair final : public transport::Pair, public LinkHandler {
   bool hasArrival(uint64_t slot) const;
   void meetFirst(Operation& op);
   RecvEntry* queueRecv(Operation& op, bool wildcard);
+  // A queued receive of a collective that has waited for long: the peer learns,
+  // once, of which.
+  void tellAwaited(const Operation& op);
   void dropEntry(RecvEntry* entry);
 
   void startBoundWrite(Operation& op, int slot, uint64_t offset);
@@ -278,6 +281,9 @@ class Pair final : public transport::Pair, public LinkHandler {
   void onCancel(const FrameHeader& header);
   void onCancelReply(const FrameHeader& header);
   void onCancelOfAnnounce(const FrameHeader& header);
+
+  // pair_awaited.cc
+  void onAwaited(const FrameHeader& header);
 
   // pair_onesided.cc
   void advertiseBound(uint32_t index);

@@ -85,7 +85,8 @@ Operation* Pair::takeFront(SlotState& state) {
 // Whether what came with this frame is of another collective than this rank
 // runs, or has run lately, with its tag.
 bool Pair::contradicts(const FrameHeader& header) {
-  const bool isMessage = header.type != FrameType::kAdvert;
+  const bool isMessage =
+      header.type == FrameType::kData || header.type == FrameType::kAnnounce;
   return header.check != 0 &&
          !context_.hear(peer_, header.slot, header.check, isMessage);
 }

@@ -36,7 +36,8 @@ enum class FrameType : uint8_t {
   kData = 3,      // bytes of a message, a bound write, a put or a get's answer
   kDone = 4,      // a pulled message, a put or a cancel is finished
   kCancel = 5,    // take back an advert, an announce or a bound buffer
-  kCredit = 6,    // nothing but the credits of the header
+  kCredit = 6,    // the credits of the header; with a check: what
+                  // its sender has long waited for on the slot
   kAbort = 7,     // the context ends; payload: encoded Cause
   kBye = 8,       // orderly departure: no frame follows
   kBufferAdvert = 9,  // memory of a bound receive Buffer

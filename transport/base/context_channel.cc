@@ -1,0 +1,102 @@
+// What the collectives need besides operations: agreeing on what they are, and
+// waiting.
+#include "transport/base/context.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+using internal::Cause;
+using std::chrono::milliseconds;
+
+namespace {
+
+// How long a collective waits for a message before it tells the sender what it
+// waits for: long enough that ranks which are merely late seldom cost a frame,
+// short enough that a disagreement is known within a second.
+constexpr milliseconds kPatience{250};
+
+}  // namespace
+
+uint64_t Context::begin(uint64_t slot, uint64_t check) {
+  origin_.check("context");
+  if (size() == 1) {
+    return check;
+  }
+  auto lock = this->lock();
+  const uint64_t tag = internal::tagOf(slot);
+  std::optional<Agreement::Conflict> conflict;
+  const uint64_t word = agreement_.begin(tag, check, &conflict);
+  if (conflict) {
+    failMismatch(tag, conflict->one, conflict->other);
+  }
+  return word;
+}
+
+// All that both words say travels with the abort.
+void Context::failMismatch(uint64_t tag, const internal::Statement& one,
+                           const internal::Statement& other) {
+  const int culprit = other.rank != rank() ? other.rank : one.rank;
+  failNew(
+      Cause::Kind::kMismatch, culprit,
+      MakeString("ranks ", one.rank, " and ", other.rank,
+                 " disagree about a collective with tag ", tag & 0xffffffff,
+                 ": ", internal::describeDisagreement(one, other), " (rank ",
+                 one.rank, ": ", internal::describeCheck(one.word), "; rank ",
+                 other.rank, ": ", internal::describeCheck(other.word), ")"));
+}
+
+bool Context::waitUntil(const std::function<bool()>& ready, Deadline deadline) {
+  auto lock = this->lock();
+  bool done = ready();
+  if (!done && cause_ == nullptr) {
+    const auto either = [&ready, this] { return cause_ != nullptr || ready(); };
+    if (!domain().glance(either)) {
+      const Deadline patience = Deadline::after(kPatience);
+      if (deadline.at() <= patience.at()) {
+        domain().wait(lock, either, deadline);
+      } else if (!domain().wait(lock, either, patience)) {
+        tellAwaited();
+        domain().wait(lock, either, deadline);
+      }
+    }
+    done = ready();
+  }
+  // What is complete is complete, whatever has happened since.
+  if (cause_ != nullptr && !done) {
+    throwIfFailed("waiting");
+  }
+  return done;
+}
+
+void Context::tellAwaited() {
+  for (Operation* op = pending_.front(); op != nullptr; op = op->nextPending) {
+    if (op->kind == kMessage && !op->isSend && op->peer >= 0 &&
+        op->phase == kQueued && op->check != 0) {
+      pairAt(op->peer)->tellAwaited(*op);
+    }
+  }
+}
+
+void Context::poll() {
+  auto lock = this->lock();
+  domain().visit();
+}
+
+}  // namespace transport::base
+
+internal::Channel::~Channel() = default;
+
+std::unique_ptr<internal::KeptMemory> internal::Channel::keep(void*, size_t) {
+  return nullptr;
+}
+
+internal::Channel& internal::Channel::of(transport::Context& context) {
+  auto* channel = dynamic_cast<Channel*>(&context);
+  if (channel == nullptr) {
+    GLOO_THROW_INVALID_OPERATION_EXCEPTION(
+        "this transport context has no channel for collectives");
+  }
+  return *channel;
+}
+
+GLOO_NAMESPACE_END

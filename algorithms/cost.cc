@@ -28,18 +28,21 @@ double messagesOf(const Work& work, double segments) {
 
 }  // namespace
 
+double carrying(const Work& work, size_t bytes, const LinkParameters& link) {
+  // A network carries both directions at once, a processor does not.
+  const double parts = !link.byProcessor   ? work.moved
+                       : work.bothWays > 0 ? work.bothWays
+                                           : 2 * work.moved;
+  return parts * static_cast<double>(bytes) * link.gapPerByte;
+}
+
 double costOf(const Work& work, size_t bytes, size_t segmentBytes,
               const Costs& costs) {
   const LinkParameters& link = costs.link;
   const double n = static_cast<double>(bytes);
   const double segment =
       std::min(n, static_cast<double>(std::max<size_t>(1, segmentBytes)));
-  const double moved = work.moved * n;
   const double segments = segmentsOf(work, n, segmentBytes);
-  // A network carries both directions at once, a processor does not.
-  const double carried = !link.byProcessor   ? moved
-                         : work.bothWays > 0 ? work.bothWays * n
-                                             : 2 * moved;
   const double messages = messagesOf(work, segments);
   // Messages of one round overlap, all but the work of starting them.
   const double starts =
@@ -56,8 +59,8 @@ double costOf(const Work& work, size_t bytes, size_t segmentBytes,
                              : std::max(0.0, reducing - arriving) +
                                    std::min(arriving, reducing) / pieces;
   return work.rounds * (link.latency + 2 * link.overhead) + starts +
-         (carried + work.fill * segment) * link.gapPerByte + exposed +
-         work.copied * n * costs.copyPerByte;
+         carrying(work, bytes, link) + work.fill * segment * link.gapPerByte +
+         exposed + work.copied * n * costs.copyPerByte;
 }
 
 size_t bestSegment(const Work& work, size_t bytes, size_t maxSegmentBytes,

@@ -21,6 +21,9 @@ struct Costs {
 double costOf(const Work& work, size_t bytes, size_t segmentBytes,
               const Costs& costs);
 
+// The part of it that the bytes of the busiest rank take on the link.
+double carrying(const Work& work, size_t bytes, const LinkParameters& link);
+
 // The length of segments for which that is least, at most `maxSegmentBytes`.
 // Of lengths that cost the same to within a hundredth, the longest.
 size_t bestSegment(const Work& work, size_t bytes, size_t maxSegmentBytes,

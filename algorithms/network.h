@@ -22,6 +22,14 @@ struct NetworkParameters {
   LinkParameters between;  // hosts; all, if each has one rank
   LinkParameters inside;   // a host
   int ranksPerHost = 1;
+  // Processors that the ranks of a host share; 0: each has its own.
+  int coresPerHost = 0;
+  // Seconds of a processor for each rank on it that looks for a message in vain
+  // before the one that has something to do has its turn.
+  double switching = 0;
+  // Seconds of a processor for a copy or a reduction of any length; counted
+  // where they are shared.
+  double localStep = 0;
   double reducePerByte = 0;
   double copyPerByte = 0;
 };

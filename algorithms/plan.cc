@@ -97,11 +97,11 @@ Program Plan::makeProgram(int rank, int radix, const Selection& selection) {
     request_.counts.recvOffsets = recvOffsets_.data();
   }
   const Setting setting{rank, size_, request_.root, radix, selection.hosts()};
-  const Choice choice =
-      selection.choose(request_.collective, setting,
-                       sharedBytes(request_.collective, size_, request_.counts,
-                                   request_.elementSize),
-                       request_.forced, request_.maxSegmentBytes);
+  const Choice choice = selection.choose(
+      request_.collective, setting,
+      sharedBytes(request_.collective, size_, request_.counts,
+                  request_.elementSize),
+      request_.forced, request_.maxSegmentBytes, request_.elementSize);
   algorithm_ = choice.algorithm;
   ExpandOptions options;
   options.elementSize = request_.elementSize;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "algorithms/cost.h"
+#include "algorithms/host_work.h"
 #include "gloo/common/error.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -64,6 +65,7 @@ Selection::Selection(const internal::Profile& profile, int size,
   if (profile.hostOfRank.size() == static_cast<size_t>(size)) {
     hosts_ = std::make_shared<const HostMap>(profile.hostOfRank);
   }
+  tuning_.network.coresPerHost = static_cast<int>(profile.cores);
   parseForced(profile.forced);
   if (!profile.tuning.empty()) {
     applyTuningFile(profile.tuning, transport, size, tuning_);
@@ -114,15 +116,69 @@ const AlgorithmInfo* Selection::fromTable(Collective collective,
   return found != nullptr && found->offers(setting) ? found : nullptr;
 }
 
+// Whether ranks of a host share processors.
+bool Selection::isCrowded(const Setting& setting) const {
+  const int cores = tuning_.network.coresPerHost;
+  return setting.hosts != nullptr && cores > 0 &&
+         setting.hosts->lanes() > cores;
+}
+
+// What of an algorithm's work is inside hosts; of one that does not know them,
+// as far as its ranks happen to share one.
+Work Selection::insideOf(const AlgorithmInfo& algorithm, const Work& all,
+                         const Setting& setting, size_t bytes,
+                         size_t elementSize) const {
+  Work inside{all.insideRounds, all.insideMoved, 0, all.insideMessages};
+  const bool mixed = setting.hosts != nullptr && setting.hosts->isMixed();
+  if (mixed && inside.rounds == 0 && bytes > 0) {
+    const HostWork host = busiestHost(algorithm, setting, bytes, elementSize,
+                                      bytes, tuning_.network);
+    inside.rounds = all.rounds * (1 - host.crossingMessages);
+    inside.moved = all.moved * (1 - host.crossingMoved);
+    inside.messages = all.messages * (1 - host.crossingMessages);
+  }
+  return inside;
+}
+
+// What it takes where ranks share what the estimate takes for theirs alone:
+// their host's network card, and its processors. Of these, p can do no more
+// than p things at once and find all that are ready: R. L. Graham, "Bounds on
+// Multiprocessing Timing Anomalies", SIAM J. Appl. Math. 17(2), 1969.
+// `carried`: for how long the estimate has the rank's own link busy.
+double Selection::onHosts(const Choice& choice, const Setting& setting,
+                          size_t bytes, size_t elementSize,
+                          double carried) const {
+  const NetworkParameters& network = tuning_.network;
+  const bool crowded = isCrowded(setting);
+  const bool mixed = setting.hosts != nullptr && setting.hosts->isMixed();
+  if (bytes == 0 || !(crowded || mixed)) {
+    return choice.seconds;
+  }
+  const HostWork host = busiestHost(*choice.algorithm, setting, bytes,
+                                    elementSize, choice.segmentBytes, network);
+  const double chain =
+      choice.seconds + std::max(0.0, host.cardSeconds - carried);
+  if (!crowded) {
+    return chain;
+  }
+  const double cores = network.coresPerHost;
+  return host.processorSeconds / cores + (1 - 1 / cores) * chain;
+}
+
 Choice Selection::estimate(const AlgorithmInfo& algorithm,
                            const Setting& setting, size_t bytes,
-                           size_t maxSegmentBytes) const {
+                           size_t maxSegmentBytes, size_t elementSize) const {
   const Work all = algorithm.work(setting);
-  const Work inside{all.insideRounds, all.insideMoved, 0, all.insideMessages};
+  const Work inside = insideOf(algorithm, all, setting, bytes, elementSize);
   Work work = all;  // on the slowest links
   work.rounds -= inside.rounds;
   work.moved -= inside.moved;
   work.messages -= inside.messages;
+  work.bothWays = inside.moved > 0 ? 0 : all.bothWays;
+  if (isCrowded(setting)) {
+    // Who waits for a pipeline to fill leaves its processor to others.
+    work.fill = 0;
+  }
   const NetworkParameters& network = tuning_.network;
   const Costs costs{
       size_ > network.ranksPerHost ? network.between : network.inside,
@@ -133,15 +189,19 @@ Choice Selection::estimate(const AlgorithmInfo& algorithm,
           ? std::min(segmentBytes_, limit)
           : bestSegment(work, bytes, std::min(limit, tuning_.segmentBytes),
                         costs);
-  return {&algorithm, segment,
-          costOf(work, bytes, segment, costs) +
-              costOf(inside, bytes, segment, {network.inside, 0, 0}),
-          windowFor(work, bytes, segment, costs)};
+  Choice choice{&algorithm, segment,
+                costOf(work, bytes, segment, costs) +
+                    costOf(inside, bytes, segment, {network.inside, 0, 0}),
+                windowFor(work, bytes, segment, costs)};
+  const double carried = carrying(work, bytes, costs.link) +
+                         std::max(work.rounds, work.messages) * costs.link.gap;
+  choice.seconds = onHosts(choice, setting, bytes, elementSize, carried);
+  return choice;
 }
 
 Choice Selection::choose(Collective collective, const Setting& setting,
                          size_t bytes, const char* forced,
-                         size_t maxSegmentBytes) const {
+                         size_t maxSegmentBytes, size_t elementSize) const {
   const auto it = forced_.find(collective);
   const AlgorithmInfo* wish = it != forced_.end() ? it->second
                               : forced != nullptr
@@ -156,17 +216,18 @@ Choice Selection::choose(Collective collective, const Setting& setting,
                          ? MakeString(" on ", setting.hosts->hosts(), " hosts")
                          : " whose hosts are not known"));
     }
-    return estimate(*wish, setting, bytes, maxSegmentBytes);
+    return estimate(*wish, setting, bytes, maxSegmentBytes, elementSize);
   }
   if (const AlgorithmInfo* known = fromTable(collective, setting, bytes)) {
-    return estimate(*known, setting, bytes, maxSegmentBytes);
+    return estimate(*known, setting, bytes, maxSegmentBytes, elementSize);
   }
   Choice best;
   for (const AlgorithmInfo& info : algorithmsOf(collective)) {
     if (!info.offers(setting)) {
       continue;
     }
-    const Choice choice = estimate(info, setting, bytes, maxSegmentBytes);
+    const Choice choice =
+        estimate(info, setting, bytes, maxSegmentBytes, elementSize);
     if (best.algorithm == nullptr || choice.seconds < best.seconds) {
       best = choice;
     }

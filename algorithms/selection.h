@@ -45,11 +45,13 @@ class Selection {
 
   // What runs a call of `bytes` in total (the vector, or all ranks' blocks
   // together) whose caller allows segments of at most `maxSegmentBytes`.
+  // `elementSize`: in bytes; blocks that are shorter are not sent.
   // `forced`: the caller's wish by name; null: none. The environment's wish
   // goes before it. Throws InvalidOperationException if the wanted algorithm
   // does not exist or does not work for this size and these hosts.
   Choice choose(Collective collective, const Setting& setting, size_t bytes,
-                const char* forced, size_t maxSegmentBytes) const;
+                const char* forced, size_t maxSegmentBytes,
+                size_t elementSize = 1) const;
 
   // Whether the environment or the caller asks for an algorithm.
   bool isForced(Collective collective, const char* forced) const {
@@ -58,9 +60,15 @@ class Selection {
 
   // The same for one algorithm that offers the setting.
   Choice estimate(const AlgorithmInfo& algorithm, const Setting& setting,
-                  size_t bytes, size_t maxSegmentBytes) const;
+                  size_t bytes, size_t maxSegmentBytes,
+                  size_t elementSize = 1) const;
 
  private:
+  Work insideOf(const AlgorithmInfo& algorithm, const Work& all,
+                const Setting& setting, size_t bytes, size_t elementSize) const;
+  bool isCrowded(const Setting& setting) const;
+  double onHosts(const Choice& choice, const Setting& setting, size_t bytes,
+                 size_t elementSize, double carried) const;
   void parseForced(const std::string& text);
   const AlgorithmInfo* fromTable(Collective collective, const Setting& setting,
                                  size_t bytes) const;

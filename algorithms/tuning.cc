@@ -6,7 +6,7 @@ namespace {
 
 // Within a host: near what benchmark --tune finds on a machine with two cores,
 // where all is said by the time of a core; other machines should measure.
-constexpr LinkParameters kTcpInside{2e-6, 2e-6, 3e-6, 4e-10, true};
+constexpr LinkParameters kTcpInside{0.8e-6, 2e-6, 3e-6, 2e-10, true};
 constexpr LinkParameters kShmInside{1e-6, 0.2e-6, 0.3e-6, 1.5e-10, true};
 // Typical: Ethernet of 25 Gb/s, and an RDMA network of 100 Gb/s.
 constexpr LinkParameters kTcpBetween{16e-6, 2e-6, 3e-6, 4e-10, true};
@@ -14,6 +14,10 @@ constexpr LinkParameters kVerbs{1.5e-6, 0.3e-6, 0.3e-6, 9e-11};
 
 constexpr double kReducePerByte = 1e-10;
 constexpr double kCopyPerByte = 1e-10;
+
+// A call of sched_yield, and a look at the links.
+constexpr double kSwitching = 1e-6;
+constexpr double kLocalStep = 0.6e-6;
 
 // Three segments of TCP over loopback, less the head of a frame; where all
 // ranks share a host one, which ranks that share a core hand over in turn
@@ -34,6 +38,8 @@ Tuning shippedTuning(const std::string& transport, int size, bool oneHost) {
   tuning.network.ranksPerHost = oneHost ? size : 1;
   tuning.network.reducePerByte = kReducePerByte;
   tuning.network.copyPerByte = kCopyPerByte;
+  tuning.network.switching = kSwitching;
+  tuning.network.localStep = kLocalStep;
   tuning.segmentBytes = verbs || (shm && oneHost) ? kLongSegment
                         : oneHost                 ? kTcpInsideSegment
                                                   : kTcpSegment;

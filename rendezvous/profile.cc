@@ -1,5 +1,8 @@
 #include "gloo/internal/profile.h"
 
+#include <sched.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <fstream>
 #include <iterator>
@@ -16,7 +19,7 @@ namespace internal {
 
 namespace {
 
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kVersion = 2;
 
 // More than rank 0 can publish; the path may name what never ends.
 constexpr size_t kMaxTuningBytes = rendezvous::Record::kMaxExtraBytes;
@@ -47,6 +50,16 @@ std::string describeTuning(const std::string& text) {
                           std::hex, rendezvous::checksum(text));
 }
 
+// Of this host, if this process may use all of them. One that may not is maybe
+// one of several that a launcher has put on different ones: 0.
+uint32_t processors() {
+  const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  cpu_set_t own;
+  const bool all = sched_getaffinity(0, sizeof(own), &own) == 0 &&
+                   CPU_COUNT(&own) >= online && online > 0;
+  return all ? static_cast<uint32_t>(online) : 0;
+}
+
 }  // namespace
 
 Profile Profile::fromEnvironment() {
@@ -54,6 +67,7 @@ Profile Profile::fromEnvironment() {
   Profile profile;
   profile.forced = environment.algorithm;
   profile.segmentBytes = environment.segmentBytes;
+  profile.cores = static_cast<uint32_t>(processors());
   if (!environment.tuningFile.empty()) {
     profile.tuning = readTuning(environment.tuningFile);
   }
@@ -65,6 +79,7 @@ std::vector<char> Profile::serialize() const {
   rendezvous::ByteWriter out(bytes);
   out.u8(kVersion);
   out.u64(segmentBytes);
+  out.u32(cores);
   out.text(forced);
   out.text(tuning);
   return bytes;
@@ -75,6 +90,7 @@ Profile Profile::deserialize(const std::vector<char>& bytes) {
   const int version = in.u8();
   Profile profile;
   profile.segmentBytes = in.u64();
+  profile.cores = in.u32();
   profile.forced = rendezvous::toString(in.text());
   profile.tuning = rendezvous::toString(in.text());
   if (!in.ok() || in.left() != 0 || version != kVersion) {

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <stdexcept>
+#include <utility>
 
+#include "benchmarks/benchmark/turns.h"
 #include "gloo/allreduce.h"
 #include "gloo/barrier.h"
 #include "gloo/internal/algorithms.h"
@@ -20,18 +22,16 @@ using Clock = std::chrono::steady_clock;
 using ContextPtr = std::shared_ptr<gloo::Context>;
 
 constexpr const char* kVariable = "GLOO_ALGORITHM";
-constexpr size_t kRounds = 6;  // of turns
-constexpr size_t kMaxIterations = 400;
+constexpr size_t kRounds = 9;  // of turns
+constexpr size_t kDuelRounds = 15;
+constexpr size_t kTrials = 3;
+constexpr size_t kMaxIterations = 50;  // of a turn
 constexpr std::chrono::milliseconds kTimeEach{100};
 // Who takes so many times as long as the quickest need not be known better.
 constexpr double kHopeless = 3;
-
-double median(std::vector<double> values) {
-  const auto middle =
-      values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
+// The quickest of many looks quicker than it is; a choice that is slower than
+// it by more than this is measured against it alone.
+constexpr double kAlike = 1.05;
 
 // Names of the collective's algorithms for the context's ranks and hosts.
 std::vector<std::string> algorithmsOf(const std::string& collective,
@@ -158,35 +158,78 @@ std::vector<double> Contest::turn(const Entry& entry, size_t elements,
   return seconds;
 }
 
-std::vector<double> Contest::measure(const Entry& entry, size_t elements,
-                                     const std::vector<ContextPtr>& contexts) {
-  constexpr size_t kTrials = 3;
-  std::vector<double> trial;
-  for (const auto& context : contexts) {
-    trial.push_back(median(turn(entry, elements, context, kTrials)));
-  }
-  addUp(trial);  // from here on equal on all ranks
-  const double ranks = options_.size;
-  const double quickest = *std::min_element(trial.begin(), trial.end());
+double Contest::meanMedian(const Entry& entry, size_t elements,
+                           const ContextPtr& context, size_t iterations) {
+  std::vector<double> seconds{
+      median(turn(entry, elements, context, iterations))};
+  addUp(seconds);  // from here on equal on all ranks
+  return seconds[0] / options_.size;
+}
+
+size_t Contest::iterationsFor(double seconds) const {
   const std::chrono::duration<double> budget =
       options_.iterationTime.value_or(kTimeEach);
-  const double wanted = budget.count() / (quickest / ranks) / kRounds;
-  const size_t each = size_t(
-      std::clamp(std::ceil(wanted), 2.0, double(kMaxIterations / kRounds)));
-  std::vector<double> best = trial;
-  for (size_t round = 0; round < kRounds; round++) {
+  const double wanted = budget.count() / seconds / double(kRounds);
+  return size_t(std::clamp(std::ceil(wanted), 1.0, double(kMaxIterations)));
+}
+
+Turns Contest::playRounds(const Entry& entry, size_t elements,
+                          const std::vector<ContextPtr>& contexts,
+                          size_t rounds, size_t iterations) {
+  Turns turns(contexts.size());
+  for (size_t round = 0; round < rounds; round++) {
+    // Nobody always comes after the same one.
     for (size_t i = 0; i < contexts.size(); i++) {
-      if (trial[i] < kHopeless * quickest) {
-        auto seconds = turn(entry, elements, contexts[i], each);
-        addUp(seconds);
-        best[i] = std::min(best[i], median(std::move(seconds)));
-      }
+      const size_t next = round % 2 == 0 ? i : contexts.size() - 1 - i;
+      turns.add(next, meanMedian(entry, elements, contexts[next], iterations));
     }
   }
-  for (double& seconds : best) {
-    seconds *= 1e6 / ranks;
+  return turns;
+}
+
+std::vector<double> Contest::measure(const Entry& entry, size_t elements,
+                                     const std::vector<ContextPtr>& contexts) {
+  std::vector<double> seconds;
+  for (const auto& context : contexts) {
+    seconds.push_back(meanMedian(entry, elements, context, kTrials));
   }
-  return best;
+  const double quickest = *std::min_element(seconds.begin(), seconds.end());
+  std::vector<ContextPtr> serious;
+  std::vector<size_t> numbers;
+  for (size_t i = 0; i < contexts.size(); i++) {
+    // The first is what the others are compared with.
+    if (i == 0 || seconds[i] < kHopeless * quickest) {
+      serious.push_back(contexts[i]);
+      numbers.push_back(i);
+    }
+  }
+  const Turns turns =
+      playRounds(entry, elements, serious, kRounds, iterationsFor(quickest));
+  for (size_t i = 0; i < serious.size(); i++) {
+    seconds[numbers[i]] = turns.seconds(0) * turns.ratio(i, 0);
+  }
+  for (double& each : seconds) {
+    each *= 1e6;
+  }
+  return seconds;
+}
+
+void Contest::rematch(const Entry& entry, size_t elements,
+                      const std::vector<ContextPtr>& contexts,
+                      std::vector<double>& us) {
+  std::vector<bool> known(us.size());
+  for (;;) {
+    const size_t best =
+        size_t(std::min_element(us.begin() + 1, us.end()) - us.begin());
+    if (known[best] || us[0] <= kAlike * us[best]) {
+      return;
+    }
+    const Turns duel =
+        playRounds(entry, elements, {contexts[0], contexts[best]}, kDuelRounds,
+                   iterationsFor(us[best] * 1e-6));
+    us[best] = us[0] * duel.ratio(1, 0);
+    known[best] = true;
+  }
 }
 
 std::vector<Contestant> Contest::measure(const Entry& entry, size_t elements) {
@@ -200,7 +243,8 @@ std::vector<Contestant> Contest::measure(const Entry& entry, size_t elements) {
     contexts.push_back(forced_[i]);
     result.push_back({names[i]});
   }
-  const auto us = measure(entry, elements, contexts);
+  auto us = measure(entry, elements, contexts);
+  rematch(entry, elements, contexts, us);
   for (size_t i = 0; i < us.size(); i++) {
     result[i].us = us[i];
   }

@@ -9,6 +9,7 @@
 
 #include "benchmarks/benchmark/options.h"
 #include "benchmarks/benchmark/registry.h"
+#include "benchmarks/benchmark/turns.h"
 #include "gloo/context.h"
 #include "gloo/rendezvous/store.h"
 #include "gloo/transport/device.h"
@@ -18,8 +19,9 @@ namespace benchmark {
 // "auto", the library's choice, or an algorithm.
 struct Contestant {
   std::string name;
-  // The least of its turns' medians: what else the host does costs time only.
-  // The time of an iteration is the mean over the ranks.
+  // The time of an iteration is the mean over the ranks, that of a turn the
+  // median of its iterations. "auto": the median of its turns. An algorithm: so
+  // many times that as the median round says (Turns::ratio).
   double us = 0;
 };
 
@@ -49,7 +51,9 @@ class Contest {
   // Elements of the benchmark for so many bytes in total; 0: too few.
   size_t elementsFor(const Entry& entry, size_t bytes) const;
 
-  // auto, then every algorithm; equal on all ranks. The first call connects
+  // auto, then every algorithm; equal on all ranks. Where auto seems to be
+  // slower than the best algorithm, these two are measured once more, alone,
+  // and what that says counts. The first call connects
   // contexts that are alike but for what GLOO_ALGORITHM, which it sets and
   // unsets, asks of them. Throws if a result is wrong.
   std::vector<Contestant> measure(const Entry& entry, size_t elements);
@@ -70,6 +74,16 @@ class Contest {
   std::vector<double> turn(const Entry& entry, size_t elements,
                            const std::shared_ptr<gloo::Context>& context,
                            size_t iterations);
+  double meanMedian(const Entry& entry, size_t elements,
+                    const std::shared_ptr<gloo::Context>& context,
+                    size_t iterations);
+  size_t iterationsFor(double seconds) const;
+  Turns playRounds(const Entry& entry, size_t elements,
+                   const std::vector<std::shared_ptr<gloo::Context>>& contexts,
+                   size_t rounds, size_t iterations);
+  void rematch(const Entry& entry, size_t elements,
+               const std::vector<std::shared_ptr<gloo::Context>>& contexts,
+               std::vector<double>& us);
 
   const Options& options_;
   std::shared_ptr<gloo::transport::Device> device_;

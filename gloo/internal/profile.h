@@ -19,6 +19,9 @@ struct Profile {
   uint64_t segmentBytes = 0;
   // Contents of the file GLOO_TUNING_FILE names; empty: shipped defaults.
   std::string tuning;
+  // Processors that the ranks of a host share; 0: not known. Nobody has to
+  // agree: rank 0's count for all.
+  uint32_t cores = 0;
   // Number of the host of each rank, 0.. in order of first appearance; filled
   // from the peers' addresses, not from the environment.
   std::vector<int> hostOfRank;

@@ -57,8 +57,8 @@ class Decisions {
   }
 
   Range at(Collective collective, size_t bytes) const {
-    const Choice choice =
-        selection_.choose(collective, setting_, bytes, nullptr, kMaxSegment);
+    const Choice choice = selection_.choose(
+        collective, setting_, bytes, nullptr, kMaxSegment, sizeof(float));
     const size_t segment =
         choice.segmentBytes < bytes ? choice.segmentBytes : 0;
     return {bytes,   bytes,          choice.algorithm,

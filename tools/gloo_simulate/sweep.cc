@@ -43,8 +43,9 @@ class Sweep {
                                           options_.segmentBytes);
     const algorithms::Setting setting{0, ranks, options_.root, options_.radix,
                                       selection.hosts()};
-    const auto choice = selection.choose(options_.collective, setting, bytes,
-                                         nullptr, kMaxSegmentBytes);
+    const auto choice =
+        selection.choose(options_.collective, setting, bytes, nullptr,
+                         kMaxSegmentBytes, options_.elementSize);
     for (const AlgorithmInfo& info :
          algorithms::algorithmsOf(options_.collective)) {
       const bool chosen = &info == choice.algorithm;
@@ -61,8 +62,8 @@ class Sweep {
         }
         continue;
       }
-      const auto estimate =
-          selection.estimate(info, setting, bytes, kMaxSegmentBytes);
+      const auto estimate = selection.estimate(
+          info, setting, bytes, kMaxSegmentBytes, options_.elementSize);
       add(estimate, setting, bytes, chosen);
     }
   }

@@ -1,0 +1,36 @@
+// What an algorithm asks of a host whose ranks share processors or a network
+// card: counted on the schedules themselves.
+#pragma once
+
+#include <cstddef>
+
+#include "algorithms/catalogue.h"
+#include "algorithms/network.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+
+// Of all ranks of one host together.
+struct HostWork {
+  // Seconds of processors: messages sent and received, waits for messages,
+  // reductions and copies; and the bytes that processors move.
+  double processorSeconds = 0;
+  // Seconds that the card is busy, in the busier direction.
+  double cardSeconds = 0;
+  // What part of the bytes and of the messages is between hosts, of the ranks
+  // that have most of them.
+  double crossingMoved = 0;
+  double crossingMessages = 0;
+};
+
+// The most that any host of setting.hosts has to do for `bytes` in total, in
+// segments of at most `segmentBytes`; blocks that are shorter than an element
+// of `elementSize` bytes do not travel. Of many hosts and of many ranks on one,
+// some stand for the others: the time it takes grows with the ranks, not with
+// their square. The same on all ranks.
+HostWork busiestHost(const AlgorithmInfo& algorithm, const Setting& setting,
+                     size_t bytes, size_t elementSize, size_t segmentBytes,
+                     const NetworkParameters& network);
+
+}  // namespace algorithms
+GLOO_NAMESPACE_END

@@ -14,8 +14,10 @@ Buffer::Buffer(Context& context, Pair& pair, Side side, int slot, void* ptr,
       side_(side),
       kind_(memoryKindOf(ptr, size)),
       kept_(side == Side::kSend ? context.keepAs(kind_, ptr, size) : nullptr) {
-  if (side == Side::kRecv) {
-    auto lock = context_.lock();
+  auto lock = context_.lock();
+  if (side == Side::kSend) {
+    remote_ = &pair_.remoteBound(slot);
+  } else {
     index_ = pair_.addBound(*this, slot, ptr, size, kind_);
   }
 }
@@ -46,26 +48,32 @@ void Buffer::send(size_t offset, size_t length, size_t roffset) {
                offset, "+", length, " of a buffer of ", size_, " bytes, slot ",
                slot_);
   auto lock = context_.lock();
-  const int64_t remote = pair_.boundBytes(slot_);
   GLOO_ENFORCE(
-      remote < 0 || (roffset <= static_cast<uint64_t>(remote) &&
-                     length <= static_cast<uint64_t>(remote) - roffset),
+      !remote_->known ||
+          (roffset <= remote_->bytes && length <= remote_->bytes - roffset),
       "send of ", length, " bytes to offset ", roffset,
-      " of the peer's buffer of ", remote, " bytes, slot ", slot_);
+      " of the peer's buffer of ", remote_->bytes, " bytes, slot ", slot_);
   if (debug_) {
     GLOO_DEBUG("rank ", context_.rank(), ": slot ", slot_, ": send of ", length,
                " bytes to rank ", pair_.peer());
   }
+  char* const from = static_cast<char*>(ptr_) + offset;
+  if (deviceOf(kind_) < 0 && !context_.failedLocked() &&
+      pair_.writeBoundNow(*remote_, from, length, roffset)) {
+    sent_++;
+    return;
+  }
+  context_.checkPresent(context_.usablePair(pair_.peer()), nullptr);
   Operation& op = context_.newOperation(*this);
   op.kind = kBoundWrite;
   op.isSend = true;
   op.peer = pair_.peer();
-  op.data = static_cast<char*>(ptr_) + offset;
+  op.data = from;
   op.bytes = length;
   op.slot = static_cast<uint64_t>(static_cast<int64_t>(slot_));
   op.remoteOffset = roffset;
   pending_++;
-  context_.start(op);
+  context_.start(op, pair_);
 }
 
 void Buffer::onOperation(Operation& op) {

@@ -8,6 +8,7 @@
 #include "transport/base/context.h"
 #include "transport/base/fork.h"
 #include "transport/base/kept_memory.h"
+#include "transport/base/pair.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -40,7 +41,8 @@ class Buffer final : public transport::Buffer, public OperationOwner {
   const MemoryKind kind_;
   // Of a send buffer; a receive buffer's is registered for the peer.
   const std::unique_ptr<KeptMemory> kept_;
-  uint32_t index_ = 0;    // of a receive buffer
+  const Pair::RemoteBound* remote_ = nullptr;  // of a send buffer
+  uint32_t index_ = 0;                         // of a receive buffer
   uint64_t arrived_ = 0;  // writes of the peer's that nobody waited for yet
   uint64_t sent_ = 0;     // sends likewise
   uint64_t pending_ = 0;  // sends that are not complete

@@ -26,8 +26,6 @@ constexpr size_t kMaxCallers = 256;
 constexpr milliseconds kCallerLimit{5000};
 // After accept() failed for want of a descriptor or of memory.
 constexpr milliseconds kAcceptPause{100};
-// Rounds of a spinning driver between two looks when nothing is under way.
-constexpr uint32_t kRestRounds = 128;
 constexpr uint64_t kListener = 0;
 
 }  // namespace
@@ -102,10 +100,6 @@ void Connector::Impl::removeParty(uint64_t nonce) {
 }
 
 bool Connector::Impl::poll() {
-  if (!look_ && calls_.empty() && ++rounds_ % kRestRounds != 0) {
-    return false;
-  }
-  look_ = false;
   const std::vector<uint64_t> stillborn = std::exchange(stillborn_, {});
   for (const uint64_t id : stillborn) {
     if (const auto at = calls_.find(id); at != calls_.end()) {
@@ -303,10 +297,7 @@ void Connector::Impl::expire() {
   }
 }
 
-bool Connector::Impl::arm() {
-  look_ = true;
-  return !stillborn_.empty();
-}
+bool Connector::Impl::arm() const { return !stillborn_.empty(); }
 
 milliseconds Connector::Impl::nextTimer() const {
   auto next = listening_ ? Clock::time_point::max() : listenAgain_;
@@ -346,10 +337,21 @@ void Connector::removeParty(uint64_t nonce) { impl_->removeParty(nonce); }
 void Connector::connect(uint64_t nonce, const SocketAddress& to,
                         const Hello& mine, uint64_t tag, milliseconds limit) {
   impl_->connect(nonce, to, mine, tag, limit);
+  rest(false);
 }
 
-bool Connector::poll() { return impl_->poll(); }
-bool Connector::arm() { return impl_->arm(); }
+bool Connector::poll() {
+  const bool moved = impl_->poll();
+  rest(!impl_->busy());
+  return moved;
+}
+
+// The last round before a sleep leaves nobody out.
+bool Connector::arm() {
+  rest(false);
+  return impl_->arm();
+}
+
 int Connector::wakeFd() const { return impl_->epoll.get(); }
 milliseconds Connector::nextTimer() const { return impl_->nextTimer(); }
 

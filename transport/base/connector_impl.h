@@ -29,7 +29,8 @@ class Connector::Impl {
   void cancel(uint64_t nonce, uint64_t tag);
   void removeParty(uint64_t nonce);
   bool poll();
-  bool arm();
+  bool arm() const;
+  bool busy() const { return !calls_.empty(); }
   milliseconds nextTimer() const;
 
   ProgressDomain& domain;
@@ -73,8 +74,6 @@ class Connector::Impl {
   size_t callers_ = 0;
   uint64_t nextId_ = 1;
   std::vector<uint64_t> stillborn_;  // calls that could not even start
-  uint32_t rounds_ = 0;
-  bool look_ = true;
   RateLimit garbage_;
   RateLimit shortage_;
 };

@@ -131,11 +131,12 @@ class Context final : public transport::Context,
   // An operation of `owner`'s; goes back to `operations` after its end.
   Operation& newOperation(OperationOwner& owner);
   Operation& newReply();
-  // Starts an operation whose kind, peer, data and bytes are set. Throws the
-  // cause when the context has failed or the peer has left.
-  void start(Operation& op);
+  // Starts an operation whose kind, peer, data and bytes are set. REQUIRES that
+  // the pair is usable, and the peer present.
+  void start(Operation& op, Pair& pair);
   void startAny(Operation& op, const std::vector<int>& sources);
   void checkSources(const std::vector<int>& sources, uint64_t slot);
+  // These throw the cause when the context has failed or the peer has left.
   Pair& usablePair(int peer);
   void checkPresent(Pair& pair, const uint64_t* receiveSlot);
   void throwIfFailed(std::string_view operation) const {

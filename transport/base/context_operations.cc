@@ -92,10 +92,7 @@ void Context::checkSources(const std::vector<int>& sources, uint64_t slot) {
   }
 }
 
-void Context::start(Operation& op) {
-  Pair& pair = usablePair(op.peer);
-  const bool receives = op.kind == kMessage && !op.isSend;
-  checkPresent(pair, receives ? &op.slot : nullptr);
+void Context::start(Operation& op, Pair& pair) {
   op.serial = ++serial_;
   op.state.store(Operation::State::kPending, std::memory_order_relaxed);
   pending_.pushBack(&op);
@@ -240,6 +237,8 @@ void Context::post(Operation& op, bool isSend, int peer, uint64_t slot,
                    void* data, size_t bytes, uint64_t check) {
   origin_.check("context");
   auto lock = this->lock();
+  Pair& pair = usablePair(peer);
+  checkPresent(pair, isSend ? nullptr : &slot);
   reset(op);
   op.isSend = isSend;
   op.peer = peer;
@@ -247,7 +246,7 @@ void Context::post(Operation& op, bool isSend, int peer, uint64_t slot,
   op.data = static_cast<char*>(data);
   op.bytes = bytes;
   op.check = check;
-  start(op);
+  start(op, pair);
 }
 
 void Context::cancel(Operation& op) {

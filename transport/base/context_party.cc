@@ -185,6 +185,7 @@ void Context::onConnectFailed(uint64_t tag, Failure failure,
   const bool probed = tag >= kProbeOfRank;
   const int peer = static_cast<int>(probed ? tag - kProbeOfRank : tag);
   Peer& p = peers_[static_cast<size_t>(peer)];
+  std::string trouble;  // ours, of which the peer has seen the consequence
   if (probed) {
     p.probing = false;
     if (p.state == PeerState::kConnected) {
@@ -192,6 +193,7 @@ void Context::onConnectFailed(uint64_t tag, Failure failure,
     }
   } else {
     p.calling = false;
+    trouble = p.pending != nullptr ? p.pending->trouble() : "";
     p.pending.reset();
   }
   if (pairAt(peer)->linked()) {
@@ -215,6 +217,9 @@ void Context::onConnectFailed(uint64_t tag, Failure failure,
     cause.culprit = peer;
     cause.text = why.substr(0, Cause::kMaxText);
     Lifelines::instance().suspect(worldNonce_, nonce_, cause);
+  } else if (failure == Failure::kRefused && !trouble.empty()) {
+    failNew(Cause::Kind::kIo, peer,
+            MakeString("cannot make a link to rank ", peer, ": ", trouble));
   } else if (failure == Failure::kRefused) {
     failNew(Cause::Kind::kRendezvous, peer, text);
   } else if (Environment::fromEnvironment().disableConnectionRetries) {

@@ -21,6 +21,7 @@ Device::Device(DeviceInfo info, const SocketAddress& local,
   factory_ = makeFactory(domain_);
   connector_ = std::make_unique<Connector>(domain_, local);
   domain_.add(*this);
+  rest(true);
 }
 
 Device::~Device() {

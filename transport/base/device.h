@@ -68,12 +68,14 @@ class Device final : public transport::Device, private Poller {
     if (!entry.listed) {
       entry.listed = true;
       pumps_.pushBack(&entry);
+      rest(false);
     }
   }
   void removePump(PumpEntry& entry) {
     if (entry.listed) {
       entry.listed = false;
       pumps_.remove(&entry);
+      rest(pumps_.empty());
     }
   }
 

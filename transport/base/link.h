@@ -54,6 +54,9 @@ struct LinkCaps {
   size_t creditQuantum = 1;
   // Largest payload of one data frame, one write or one read.
   size_t maxFrameBytes = 0;
+  // A write of the host's memory that is no longer, and tells the peer, is
+  // copied when it leaves: it needs no region.
+  size_t copiedBytes = 0;
 };
 
 // Memory registered with the device behind a link. Deregistered on
@@ -126,6 +129,13 @@ class Link {
                                    uint32_t immediate, void* token) {
     (void)local, (void)bytes, (void)region, (void)remote, (void)immediate;
     (void)token;
+    return false;
+  }
+  // The same for at most copiedBytes, where nothing stands in the way: false,
+  // and nothing was done, unless the memory is free already.
+  [[nodiscard]] virtual bool writeNow(const char* local, size_t bytes,
+                                      RemoteMemory remote, uint32_t immediate) {
+    (void)local, (void)bytes, (void)remote, (void)immediate;
     return false;
   }
   // pull: remote to [local, local + bytes).

@@ -1,5 +1,7 @@
 #include "transport/base/messages.h"
 
+#include <utility>
+
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 
@@ -29,9 +31,16 @@ SlotState& SlotTable::at(uint64_t slot) {
 }
 
 void SlotTable::forgetIfIdle(SlotState& state) {
-  if (!state.idle()) {
+  if (&state == last_ || !state.idle()) {
     return;
   }
+  SlotState* const before = std::exchange(last_, &state);
+  if (before != nullptr && before->idle()) {
+    forget(*before);
+  }
+}
+
+void SlotTable::forget(SlotState& state) {
   SlotState** link = &buckets_[bucketOf(state.slot)];
   while (*link != &state) {
     link = &(*link)->nextInBucket;

@@ -108,7 +108,8 @@ struct SlotState {
 };
 
 // The slots of a pair that have something going on. Slots come and go with
-// every collective; an idle one is forgotten.
+// every collective; an idle one is forgotten, but for the last: one message
+// after the other often has the same slot.
 class SlotTable {
  public:
   explicit SlotTable(Pool<SlotState>& pool) : pool_(pool), buckets_(16) {}
@@ -133,10 +134,12 @@ class SlotTable {
     return (slot * 0x9e3779b97f4a7c15ull >> 32) & (buckets_.size() - 1);
   }
   void grow();
+  void forget(SlotState& state);
 
   Pool<SlotState>& pool_;
   std::vector<SlotState*> buckets_;
   size_t count_ = 0;
+  SlotState* last_ = nullptr;  // that became idle; may be in use again
 };
 
 }  // namespace transport::base

@@ -71,6 +71,15 @@ constexpr uint32_t kBoundImmediate = uint32_t{1} << 31;
 
 class Pair final : public transport::Pair, public LinkHandler {
  public:
+  // A buffer that the peer has bound to a slot, or will.
+  struct RemoteBound {
+    bool known = false;
+    uint64_t bytes = 0;
+    uint32_t index = 0;
+    RemoteMemory remote;
+    Fifo<Operation> waiting;
+  };
+
   Pair(Context& context, int peer);
   ~Pair() override;
 
@@ -152,8 +161,12 @@ class Pair final : public transport::Pair, public LinkHandler {
   bool boundWithdrawn(uint32_t index) const;
   void removeBound(uint32_t index);
   bool receivingExport(uint32_t key) const;
-  // Bytes of the peer's buffer on this slot; -1 when it is not known yet.
-  int64_t boundBytes(int slot) const;
+  // The peer's buffer on this slot; valid as long as the pair.
+  const RemoteBound& remoteBound(int slot) { return remoteBounds_[slot]; }
+  // A bound write of a few bytes of the host's memory, where nothing stands in
+  // the way: complete. False: nothing was done. REQUIRES that it fits.
+  [[nodiscard]] bool writeBoundNow(const RemoteBound& remote, const char* from,
+                                   size_t bytes, uint64_t offset);
 
   // Gives the link more parts of what is active; true when any were taken.
   bool pump();
@@ -183,13 +196,6 @@ class Pair final : public transport::Pair, public LinkHandler {
     size_t size = 0;
     int device = -1;  // of CUDA, whose memory it is
     std::unique_ptr<Region> region;
-  };
-  struct RemoteBound {
-    bool known = false;
-    uint64_t bytes = 0;
-    uint32_t index = 0;
-    RemoteMemory remote;
-    Fifo<Operation> waiting;
   };
   // Where the payload of the frame being read goes.
   struct Incoming {

@@ -105,11 +105,13 @@ void Pair::answerWithdrawals() {
   });
 }
 
-int64_t Pair::boundBytes(int slot) const {
-  const auto it = remoteBounds_.find(slot);
-  return it != remoteBounds_.end() && it->second.known
-             ? static_cast<int64_t>(it->second.bytes)
-             : -1;
+bool Pair::writeBoundNow(const RemoteBound& remote, const char* from,
+                         size_t bytes, uint64_t offset) {
+  return link_ != nullptr && bytes <= caps_.copiedBytes && remote.known &&
+         remote.waiting.empty() && active_.empty() && !failed_ && !departed_ &&
+         link_->writeNow(from, bytes,
+                         {remote.remote.address + offset, remote.remote.key},
+                         remote.index | kBoundImmediate);
 }
 
 void Pair::startBoundWrite(Operation& op, int slot, uint64_t offset) {

@@ -287,11 +287,12 @@ FrameHeader Pair::partHeader(const Operation& op, uint64_t offset) {
 // push: the part is written straight into the peer's memory.
 bool Pair::writePart(Operation& op, const char* from, size_t bytes,
                      uint64_t offset, bool last) {
-  const Region* region = ensureRegion(op, Rights::kLocal);
   const RemoteMemory remote{op.remoteAddress + op.remoteOffset + offset,
                             op.remoteKey};
   const bool told =
       last && (op.kind == kBoundWrite || (op.kind == kMessage && op.exact));
+  const bool copied = told && bytes <= caps_.copiedBytes && deviceOf(op) < 0;
+  const Region* region = copied ? nullptr : ensureRegion(op, Rights::kLocal);
   const uint32_t immediate =
       !told ? kNoImmediate
             : op.index | (op.kind == kBoundWrite ? kBoundImmediate : 0);

@@ -19,8 +19,10 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = Deadline::Clock;
 
-// Rounds of a glance: longer than a peer takes that answers at once.
+// Rounds of a glance, at least: longer than a peer takes that answers at once.
 constexpr int kGlances = 64;
+// Rounds of which one includes the pollers that rest.
+constexpr uint32_t kRestRounds = 128;
 constexpr std::chrono::microseconds kDefaultSpin{500};
 // Between two looks of the background thread whether threads drive; and once
 // they have done so each time for a while: a look costs the one that it
@@ -40,7 +42,8 @@ int coresAvailable() {
 }  // namespace
 
 ProgressDomain::ProgressDomain()
-    : spinBudget_(Environment::fromEnvironment().spin.value_or(kDefaultSpin)),
+    : lookEvery_(Spinner::roundsPerLook()),
+      spinBudget_(Environment::fromEnvironment().spin.value_or(kDefaultSpin)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       driverBell_(makeBell()),
       backgroundBell_(makeBell()) {
@@ -89,9 +92,10 @@ void ProgressDomain::remove(Poller& poller) {
 }
 
 bool ProgressDomain::poll() {
+  const bool all = ++rounds_ % kRestRounds == 0;
   bool moved = false;
   for (size_t i = 0; i < pollers_.size(); i++) {  // poll() may add pollers
-    moved |= pollers_[i]->poll();
+    moved |= (all || !pollers_[i]->resting()) && pollers_[i]->poll();
   }
   return moved;
 }
@@ -125,7 +129,8 @@ bool ProgressDomain::glance(const Ready& ready) {
   }
   drives_.store(drives_.load(std::memory_order_relaxed) + 1,
                 std::memory_order_relaxed);
-  for (int i = 0; i < kGlances && wanted_.load(std::memory_order_relaxed) == 0;
+  const int rounds = std::max(kGlances, lookEvery_);
+  for (int i = 0; i < rounds && wanted_.load(std::memory_order_relaxed) == 0;
        i++) {
     if (poll()) {
       wakeReadySleepers();
@@ -155,11 +160,11 @@ void ProgressDomain::drive(Lock& lock, const Ready& ready, Deadline deadline,
     ring(backgroundBell_);  // our polling takes back what it has armed
   }
   const bool patient = manner == Manner::kSleep;
-  Spinner spinner(yielder_,
+  Spinner spinner(yielder_, lookEvery_,
                   !patient && crowded_.load(std::memory_order_relaxed),
                   !patient && busyPoll_.load(std::memory_order_relaxed),
                   patient ? std::chrono::microseconds(0) : spinBudget_);
-  for (uint32_t round = 0;; round++) {
+  for (int movedRounds = 0;;) {
     const bool moved = poll();
     if (moved) {
       spinner.reset();
@@ -170,9 +175,8 @@ void ProgressDomain::drive(Lock& lock, const Ready& ready, Deadline deadline,
     }
     letOthersIn(lock);
     if (moved) {
-      // Who is not ready soon looks at the clock when it spins.
-      if (round % Spinner::kLookEvery == Spinner::kLookEvery - 1 &&
-          deadline.expired()) {
+      // What others of this device move is no reason to wait past a deadline.
+      if (++movedRounds % Spinner::kLookEvery == 0 && deadline.expired()) {
         break;
       }
       continue;

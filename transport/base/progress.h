@@ -47,6 +47,15 @@ class Poller {
   virtual std::chrono::milliseconds nextTimer() const {
     return std::chrono::milliseconds::max();
   }
+  // Nothing waits for poll() in particular: a driver that spins leaves it out
+  // of most rounds. Not so once it was armed.
+  bool resting() const { return resting_; }
+
+ protected:
+  void rest(bool on) { resting_ = on; }
+
+ private:
+  bool resting_ = false;
 };
 
 class ProgressDomain {
@@ -137,6 +146,8 @@ class ProgressDomain {
   FutexLock mutex_;
   std::atomic<int> wanted_{0};  // threads that want mutex_
   std::vector<Poller*> pollers_;
+  uint32_t rounds_ = 0;
+  const int lookEvery_;  // rounds of polling between two looks at the clock
   std::vector<Sleeper*> sleepers_;
   // Sequentially consistent, as are backgroundDeep_ and drives_: the leaving
   // driver writes driving_ and reads backgroundDeep_, the background thread

@@ -1,7 +1,9 @@
 // How a driver spends the time in which nothing moves. One thread.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 
 #include "gloo/common/deadline.h"
 #include "gloo/config.h"
@@ -17,11 +19,30 @@ class ProgressDomain::Spinner {
   // Looking at the clock costs as much as a round of polling shared memory.
   static constexpr int kLookEvery = 16;
 
+  // More rounds where the clock is a device's, to be read by a system call (as
+  // in most guests): a look may then cost more than a message. Measured once.
+  static int roundsPerLook() {
+    static const int rounds = [] {
+      auto least = Clock::duration::max();
+      for (int i = 0; i < 8; i++) {
+        const auto before = Clock::now();
+        least = std::min(least, Clock::now() - before);
+      }
+      const auto times = least / kCheapLook;
+      return kLookEvery * static_cast<int>(std::clamp<int64_t>(times, 1, 64));
+    }();
+    return rounds;
+  }
+
   enum class Next { kPoll, kYield, kBlock };
 
-  Spinner(Yielder& yielder, bool crowded, bool busy,
+  Spinner(Yielder& yielder, int lookEvery, bool crowded, bool busy,
           std::chrono::microseconds budget)
-      : yielder_(yielder), crowded_(crowded), busy_(busy), budget_(budget) {}
+      : yielder_(yielder),
+        lookEvery_(lookEvery),
+        crowded_(crowded),
+        busy_(busy),
+        budget_(budget) {}
 
   void reset() { rounds_ = 0; }
 
@@ -37,7 +58,7 @@ class ProgressDomain::Spinner {
     if (budget_.count() == 0 && !busy_) {
       return Next::kBlock;
     }
-    return rounds_ % kLookEvery == 0 ? look() : Next::kPoll;
+    return rounds_ % lookEvery_ == 0 ? look() : Next::kPoll;
   }
 
   // What kYield asks for.
@@ -59,10 +80,11 @@ class ProgressDomain::Spinner {
   // Two ranks on one core, on a machine that is busy otherwise, wait for this
   // at each message: with 8 us a 1 KiB allreduce took three times as long.
   static constexpr std::chrono::microseconds kYieldEvery{1};
+  static constexpr std::chrono::nanoseconds kCheapLook{100};
 
   Next look() {
     const auto now = Clock::now();
-    if (rounds_ == kLookEvery) {
+    if (rounds_ == lookEvery_) {
       until_ = now + budget_;
       yieldAt_ = now + kYieldEvery;
     }
@@ -81,6 +103,7 @@ class ProgressDomain::Spinner {
   }
 
   Yielder& yielder_;
+  const int lookEvery_;
   const bool crowded_;
   const bool busy_;
   const std::chrono::microseconds budget_;

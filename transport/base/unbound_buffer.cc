@@ -130,22 +130,24 @@ void UnboundBuffer::send(int dstRank, uint64_t slot, size_t offset,
                          size_t nbytes) {
   const size_t bytes = checkedBytes("send", offset, nbytes);
   auto lock = context_.lock();
-  context_.checkPresent(context_.usablePair(dstRank), nullptr);
+  Pair& pair = context_.usablePair(dstRank);
+  context_.checkPresent(pair, nullptr);
   Operation& op = newOperation(true, kMessage, offset, bytes);
   op.peer = dstRank;
   op.slot = slot;
-  context_.start(op);
+  context_.start(op, pair);
 }
 
 void UnboundBuffer::recv(int srcRank, uint64_t slot, size_t offset,
                          size_t nbytes) {
   const size_t bytes = checkedBytes("recv", offset, nbytes);
   auto lock = context_.lock();
-  context_.checkPresent(context_.usablePair(srcRank), &slot);
+  Pair& pair = context_.usablePair(srcRank);
+  context_.checkPresent(pair, &slot);
   Operation& op = newOperation(false, kMessage, offset, bytes);
   op.peer = srcRank;
   op.slot = slot;
-  context_.start(op);
+  context_.start(op, pair);
 }
 
 void UnboundBuffer::recv(std::vector<int> srcRanks, uint64_t slot,
@@ -207,7 +209,8 @@ void UnboundBuffer::request(const RemoteKey& anyKey, bool isPut, uint64_t slot,
     context_.domain().changed();
     return;
   }
-  context_.checkPresent(context_.usablePair(key->rank), nullptr);
+  Pair& pair = context_.usablePair(key->rank);
+  context_.checkPresent(pair, nullptr);
   Operation& op =
       newOperation(isPut, isPut ? kPutRequest : kGetRequest, offset, nbytes);
   op.peer = key->rank;
@@ -216,7 +219,7 @@ void UnboundBuffer::request(const RemoteKey& anyKey, bool isPut, uint64_t slot,
   op.remoteOffset = roffset;
   op.remoteAddress = key->address;
   op.remoteKey = key->key;
-  context_.start(op);
+  context_.start(op, pair);
 }
 
 void UnboundBuffer::onOperation(Operation& op) {

@@ -97,6 +97,7 @@ Endpoint::Endpoint(VerbsPoller& poller, const Shape& shape)
               region_.localKey(), shape.slotBytes, shape.sendSlots,
               shape.sendDepth, qp_.inlineBytes()},
              poller.tagOf(place(), false), receives_, poller.statistics()) {
+  shape_.caps.copiedBytes = qp_.inlineBytes();
   poller.statistics().registrations++;
   if (const int error = receives_.start(); error != 0) {
     GLOO_THROW_IO_EXCEPTION("Cannot post receives: ", base::errnoText(error));

@@ -68,6 +68,18 @@ bool VerbsLink::write(const char* local, size_t bytes,
   return left;
 }
 
+bool VerbsLink::writeNow(const char* local, size_t bytes,
+                         base::RemoteMemory remote, uint32_t immediate) {
+  if (endpoint_->destroyed() ||
+      !sends().writeNow(local, bytes, remote, immediate)) {
+    return false;
+  }
+  if (sends().error() != 0) {
+    touch();
+  }
+  return true;
+}
+
 bool VerbsLink::read(char* local, size_t bytes, const base::Region* region,
                      base::RemoteMemory remote, void* token) {
   if (!endpoint_->destroyed()) {

@@ -37,6 +37,9 @@ class VerbsLink final : public base::Link {
                            const base::Region* region,
                            base::RemoteMemory remote, uint32_t immediate,
                            void* token) override;
+  [[nodiscard]] bool writeNow(const char* local, size_t bytes,
+                              base::RemoteMemory remote,
+                              uint32_t immediate) override;
   [[nodiscard]] bool read(char* local, size_t bytes, const base::Region* region,
                           base::RemoteMemory remote, void* token) override;
   void cork() override { sends().cork(); }

@@ -87,6 +87,21 @@ bool SendQueue::write(const char* local, size_t bytes, uint32_t localKey,
   return false;
 }
 
+bool SendQueue::writeNow(const char* local, size_t bytes,
+                         base::RemoteMemory remote, uint32_t immediate) {
+  Item item;
+  item.what = What::kWrite;
+  item.local = local;
+  item.bytes = bytes;
+  item.remote = remote;
+  item.immediate = immediate;
+  if (!fitsInline(bytes) || !postNow(item)) {
+    return false;
+  }
+  counts_.bytesSent += bytes;
+  return true;
+}
+
 void SendQueue::read(char* local, size_t bytes, uint32_t localKey,
                      base::RemoteMemory remote, void* token) {
   Item item;

@@ -56,6 +56,8 @@ class SendQueue {
   [[nodiscard]] bool write(const char* local, size_t bytes, uint32_t localKey,
                            bool hosts, base::RemoteMemory remote,
                            uint32_t immediate, void* token);
+  [[nodiscard]] bool writeNow(const char* local, size_t bytes,
+                              base::RemoteMemory remote, uint32_t immediate);
   void read(char* local, size_t bytes, uint32_t localKey,
             base::RemoteMemory remote, void* token);
   void cork() { corked_ = true; }

@@ -257,6 +257,62 @@ TEST_P(ProgressTest, AnIdleDomainUsesNoCpu) {
   EXPECT_EQ(poller_.polls, polls);
 }
 
+// Every other round moves something, but not what is waited for.
+class RestlessPoller : public Poller {
+ public:
+  bool poll() override { return ++polls_ % 2 == 0; }
+  int wakeFd() const override { return -1; }
+
+ private:
+  int polls_ = 0;
+};
+
+TEST_P(ProgressTest, WhatOthersMoveDoesNotPutOffADeadline) {
+  RestlessPoller restless;
+  const bool done = [&] {
+    auto lock = domain_.lock();
+    domain_.add(restless);
+    const bool ready = domain_.wait(
+        lock, [] { return false; }, soon());
+    domain_.remove(restless);
+    return ready;
+  }();
+  EXPECT_FALSE(done);
+}
+
+class RestingPoller : public Poller {
+ public:
+  bool poll() override {
+    polls++;
+    rest(true);
+    return false;
+  }
+  int wakeFd() const override { return -1; }
+  bool arm() override {
+    rest(false);
+    return false;
+  }
+  int polls = 0;
+};
+
+TEST_P(ProgressTest, APollerThatRestsIsLeftOutOfMostRounds) {
+  RestingPoller resting;
+  auto lock = domain_.lock();
+  domain_.add(resting);
+  (void)domain_.poll();
+  const int before = resting.polls;
+  const int others = poller_.polls;
+  for (int i = 0; i < 1280; i++) {
+    (void)domain_.poll();
+  }
+  EXPECT_EQ(resting.polls - before, 10);
+  EXPECT_EQ(poller_.polls - others, 1280);
+  resting.arm();  // as before a sleep
+  (void)domain_.poll();
+  EXPECT_EQ(resting.polls - before, 11);
+  domain_.remove(resting);
+}
+
 INSTANTIATE_TEST_SUITE_P(, ProgressTest, ::testing::Bool(),
                          [](const auto& info) {
                            return info.param ? "level" : "once";

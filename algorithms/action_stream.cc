@@ -15,7 +15,8 @@ std::array<Piece, 2> piecesOf(const Layout& layout, const Blocks& blocks) {
   const size_t begin = layout.offset(blocks.first);
   const size_t end = layout.offset(blocks.first + untilEnd);
   return {Piece{begin, end - begin},
-          Piece{0, layout.offset(blocks.count - untilEnd)}};
+          Piece{layout.offset(0),
+                layout.offset(blocks.count - untilEnd) - layout.offset(0)}};
 }
 
 const Layout& layoutOf(const Layouts& layouts, const Blocks& blocks) {
@@ -30,6 +31,19 @@ const Layout& layoutOf(const Layouts& layouts, const Blocks& blocks) {
 }
 
 size_t ceilDivide(size_t a, size_t b) { return (a + b - 1) / b; }
+
+// Whether an area of this layout is made of vectors of `elements`.
+bool holdsVectors(const Layout& layout, size_t elements) {
+  return layout.offsets == nullptr && layout.elements % elements == 0;
+}
+
+// The part of an area of such vectors that belongs to one strip of them.
+Layout stripOf(Layout area, const Layout& strips, int strip) {
+  const size_t vectors = area.elements / strips.elements;
+  area.first = vectors * strips.offset(strip);
+  area.elements = vectors * (strips.offset(strip + 1) - strips.offset(strip));
+  return area;
+}
 
 }  // namespace
 
@@ -78,7 +92,31 @@ void Segments::skipEmpty() {
 ActionStream::ActionStream(const Steps& steps, const Layouts& layouts,
                            const ExpandOptions& options)
     : steps_(steps), layouts_(layouts), options_(options) {
+  cutStrips();
+  enterStrip();
   sizeStage();
+}
+
+void ActionStream::cutStrips() {
+  const size_t elements = layouts_.output.elements;
+  const size_t most = options_.stripBytes / options_.elementSize;
+  strips_ = {elements, 1, nullptr};
+  if (most > 0 && elements > most && layouts_.input.elements == elements &&
+      holdsVectors(layouts_.input, elements) &&
+      holdsVectors(layouts_.output, elements) &&
+      holdsVectors(layouts_.scratch, elements)) {
+    strips_.blocks = static_cast<int>(ceilDivide(elements, most));
+  }
+}
+
+void ActionStream::enterStrip() {
+  current_ = layouts_;
+  if (strips_.blocks > 1) {
+    current_ = {stripOf(layouts_.input, strips_, strip_),
+                stripOf(layouts_.output, strips_, strip_),
+                stripOf(layouts_.scratch, strips_, strip_)};
+  }
+  nextStep_ = 0;
 }
 
 size_t ActionStream::scratchBytes() const {
@@ -86,7 +124,7 @@ size_t ActionStream::scratchBytes() const {
 }
 
 // One stage slot per staged segment, as long as there is room: then every
-// receive can be posted at once.
+// receive can be posted at once. The first strip is a longest one.
 void ActionStream::sizeStage() {
   size_t segments = 0;
   for (int i = 0; i < steps_.size(); i++) {
@@ -97,7 +135,7 @@ void ActionStream::sizeStage() {
     if (step.kind != StepKind::kRecvReduce) {
       continue;
     }
-    for (Segments s(step, layouts_, maxElements()); !s.atEnd(); s.advance()) {
+    for (Segments s(step, current_, maxElements()); !s.atEnd(); s.advance()) {
       segments++;
       slotBytes_ = std::max(slotBytes_, s.elements() * options_.elementSize);
     }
@@ -106,6 +144,7 @@ void ActionStream::sizeStage() {
     // Slots start on cache lines of their own.
     slotBytes_ = ceilDivide(slotBytes_, 64) * 64;
     const size_t fit = std::max<size_t>(2, options_.stageBytes / slotBytes_);
+    segments *= static_cast<size_t>(strips_.blocks);
     slots_ = std::min({segments, fit, static_cast<size_t>(window())});
   }
 }
@@ -124,7 +163,7 @@ bool ActionStream::startRound() {
       continue;
     }
     round = step.round;
-    if (Segments s(step, layouts_, maxElements()); !s.atEnd()) {
+    if (Segments s(step, current_, maxElements()); !s.atEnd()) {
       round_.push_back(s);
     }
   }
@@ -137,8 +176,11 @@ bool ActionStream::next(Action& action) {
       // All had their turn: those that have segments left get another.
       std::erase_if(round_, [](const Segments& s) { return s.atEnd(); });
       turn_ = 0;
-      if (round_.empty() && !startRound()) {
-        return false;
+      while (round_.empty() && !startRound()) {
+        if (++strip_ >= strips_.blocks) {
+          return false;
+        }
+        enterStrip();
       }
     }
     Segments& segment = round_[turn_];

@@ -79,6 +79,8 @@ class ActionStream {
   size_t maxElements() const {
     return options_.segmentBytes / options_.elementSize;
   }
+  void cutStrips();
+  void enterStrip();
   void sizeStage();
   bool startRound();
   // False if the segment needs no action.
@@ -88,6 +90,9 @@ class ActionStream {
   const Steps steps_;
   const Layouts layouts_;
   const ExpandOptions options_;
+  Layout strips_;  // each a block
+  int strip_ = 0;
+  Layouts current_;  // of this strip
   bool usesScratch_ = false;
   size_t slots_ = 0;
   size_t slotBytes_ = 0;

@@ -92,5 +92,14 @@ int windowFor(const Work& work, size_t bytes, size_t segmentBytes,
   return std::max(kUsualWindow, static_cast<int>(std::min(wanted, kMost)));
 }
 
+size_t stripFor(int ranks, const Costs& costs) {
+  // Half of a core's second-level cache or less; measured over the loopback.
+  constexpr size_t kLeast = size_t{1} << 20;
+  constexpr size_t kLeastBlock = size_t{256} << 10;
+  return costs.link.byProcessor
+             ? std::max(kLeast, static_cast<size_t>(ranks) * kLeastBlock)
+             : 0;
+}
+
 }  // namespace algorithms
 GLOO_NAMESPACE_END

@@ -35,5 +35,11 @@ size_t bestSegment(const Work& work, size_t bytes, size_t maxSegmentBytes,
 int windowFor(const Work& work, size_t bytes, size_t segmentBytes,
               const Costs& costs);
 
+// How long the strips of a vector are (see ExpandOptions::stripBytes): where
+// the processors move the bytes, so short that a rank's work on one stays in
+// its cache, and so long that each of its `ranks` blocks is worth a message. 0:
+// not cut.
+size_t stripFor(int ranks, const Costs& costs);
+
 }  // namespace algorithms
 GLOO_NAMESPACE_END

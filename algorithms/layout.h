@@ -15,6 +15,7 @@ struct Layout {
   // Null: as even as possible, longer blocks first. Else blocks + 1 offsets in
   // elements, the last of which equals `elements`.
   const size_t* offsets = nullptr;
+  size_t first = 0;  // offset of block 0, where `offsets` is null
 
   // In elements; 0 <= block <= blocks.
   size_t offset(int block) const {
@@ -24,7 +25,7 @@ struct Layout {
     const size_t n = static_cast<size_t>(blocks);
     const size_t b = static_cast<size_t>(block);
     const size_t longer = elements % n;
-    return b * (elements / n) + (b < longer ? b : longer);
+    return first + b * (elements / n) + (b < longer ? b : longer);
   }
 };
 

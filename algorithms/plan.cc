@@ -107,6 +107,7 @@ Program Plan::makeProgram(int rank, int radix, const Selection& selection) {
   options.elementSize = request_.elementSize;
   options.segmentBytes = choice.segmentBytes;
   options.window = choice.window;
+  options.stripBytes = choice.stripBytes;
   options.stageBytes = request_.stageBytes;
   options.inPlace = request_.inPlace;
   options.inPlaceOffset = request_.inPlaceOffset;

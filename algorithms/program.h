@@ -55,6 +55,11 @@ struct Action {
 struct ExpandOptions {
   size_t elementSize = 1;
   size_t segmentBytes = 1 << 20;
+  // A vector that is longer is cut into strips of at most this; the schedule
+  // runs on one after the other, overlapping where they meet. So what one step
+  // leaves in the processor's cache, the next one finds there. 0: it is not.
+  // Only for algorithms that divide a vector (AlgorithmInfo::blocks).
+  size_t stripBytes = 0;
   // The executor keeps at most the first `window` unfinished actions in view.
   int window = 32;
   // Room for segments that wait to be reduced; at least two fit always.

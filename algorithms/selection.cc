@@ -192,7 +192,8 @@ Choice Selection::estimate(const AlgorithmInfo& algorithm,
   Choice choice{&algorithm, segment,
                 costOf(work, bytes, segment, costs) +
                     costOf(inside, bytes, segment, {network.inside, 0, 0}),
-                windowFor(work, bytes, segment, costs)};
+                windowFor(work, bytes, segment, costs),
+                algorithm.blocks != nullptr ? stripFor(size_, costs) : 0};
   const double carried = carrying(work, bytes, costs.link) +
                          std::max(work.rounds, work.messages) * costs.link.gap;
   choice.seconds = onHosts(choice, setting, bytes, elementSize, carried);

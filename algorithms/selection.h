@@ -17,13 +17,14 @@
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
 
-// An algorithm, how long its segments are at most, how many actions are in view
-// (see ExpandOptions), and what the model expects.
+// An algorithm, how long its segments and strips are at most, how many actions
+// are in view (see ExpandOptions), and what the model expects.
 struct Choice {
   const AlgorithmInfo* algorithm = nullptr;
   size_t segmentBytes = 0;
   double seconds = 0;
   int window = 0;
+  size_t stripBytes = 0;
 };
 
 // Immutable; thread-safe.

@@ -205,7 +205,13 @@ std::string masterStore(const std::string& host, const Lookup& lookup) {
 void chooseStore(Environment& environment, const Claim& claim,
                  const Lookup& lookup) {
   if (const auto url = lookup("GLOO_STORE")) {
-    rendezvous::parseStoreUrl(*url);
+    const rendezvous::StoreUrl parsed = rendezvous::parseStoreUrl(*url);
+    if (parsed.kind == rendezvous::StoreUrl::Kind::kTcp && parsed.port == 0 &&
+        environment.size > 1) {
+      invalid(MakeString(
+          "GLOO_STORE is '", *url,
+          "': with port 0 only rank 0 knows where it serves; name a port"));
+    }
     environment.store = *url;
     environment.source += ", store: GLOO_STORE";
     return;

@@ -58,8 +58,9 @@ std::string Job::str() const {
   return MakeString(nameOf(algorithm->collective), " ", algorithm->name,
                     " size ", size, " root ", root, " radix ", radix, " count ",
                     count, counts.empty() ? "" : " (uneven)", " segment ",
-                    options.segmentBytes, " window ", options.window, " stage ",
-                    options.stageBytes, options.inPlace ? " in place" : "");
+                    options.segmentBytes, " strip ", options.stripBytes,
+                    " window ", options.window, " stage ", options.stageBytes,
+                    options.inPlace ? " in place" : "");
 }
 
 }  // namespace algorithms::verify

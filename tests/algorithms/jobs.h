@@ -129,12 +129,14 @@ inline Job makeJob(const AlgorithmInfo& info, int size, int root, int variant,
     case 3:  // few segments
       job.count = vector ? 5 * n + 2 : 5;
       job.options.segmentBytes = 2;
+      job.options.stripBytes = vector ? 2 * n + 1 : 0;
       job.options.window = 9;
       job.options.stageBytes = 256;
       break;
     default:  // in place, other window
       job.count = vector ? 2 * n + 1 : 3;
       job.options.segmentBytes = 2;
+      job.options.stripBytes = vector ? n + 1 : 0;
       job.options.window = 6;
       job.options.inPlace = true;
   }

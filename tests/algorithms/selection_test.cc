@@ -181,6 +181,21 @@ TEST(Selection, WhatIsCopiedCounts) {
   EXPECT_DOUBLE_EQ(free + (1 << 20) * 1e-10, seconds(1 << 20));
 }
 
+TEST(Selection, VectorsAreCutIntoStripsWhereTheProcessorMovesThem) {
+  NetworkParameters network = datacentre();
+  const auto strip = [&](Collective collective, int size) {
+    return Selection(network, size)
+        .choose(collective, {0, size}, 64 << 20, nullptr, 1 << 20)
+        .stripBytes;
+  };
+  EXPECT_EQ(0u, strip(Collective::kAllreduce, 2));
+  network.between.byProcessor = true;
+  EXPECT_EQ(1u << 20, strip(Collective::kAllreduce, 2));
+  EXPECT_EQ(1u << 20, strip(Collective::kBroadcast, 2));
+  EXPECT_EQ(16u << 20, strip(Collective::kAllreduce, 64));
+  EXPECT_EQ(0u, strip(Collective::kAlltoall, 2));
+}
+
 TEST(Selection, AFixedSegmentLengthIsThatOfAllAlgorithms) {
   const Selection selection(datacentre(), 8, 12345);
   for (const AlgorithmInfo& info : algorithmsOf(Collective::kAllreduce)) {

@@ -88,6 +88,29 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, Proof,
                                   std::string(a.name);
                          });
 
+// 10 elements in strips of at most 4, each two blocks of two or one.
+TEST(Strips, AScheduleEndsOnOneBeforeTheNext) {
+  Job job;
+  job.algorithm = findAlgorithm(Collective::kAllreduce, "halving_doubling");
+  job.size = 2;
+  job.count = 10;
+  job.options.stripBytes = 4;
+  const Program program = expand(job.algorithm->schedule(job.setting(0)),
+                                 job.layouts(0), job.optionsOf(0));
+  std::vector<size_t> sent;
+  for (const Action& action : program.actions) {
+    if (action.kind == ActionKind::kSend) {
+      sent.push_back(action.source.offset);
+      EXPECT_LE(action.bytes, 2u);
+    }
+  }
+  ASSERT_EQ(6u, sent.size());  // to be reduced, and the sums
+  for (size_t i = 0; i < sent.size(); i++) {
+    EXPECT_EQ(i / 2, sent[i] < 4 ? 0u : sent[i] < 7 ? 1u : 2u) << sent[i];
+  }
+  EXPECT_EQ(10u, program.sendBytes);
+}
+
 TEST(Catalogue, IdsAreUniqueAndFitACheckWord) {
   std::set<int> ids;
   for (const AlgorithmInfo& info : catalogue()) {

@@ -161,6 +161,9 @@ TEST(LaunchTest, MissingAndMalformedVariablesAreNamed) {
   EXPECT_NE(
       refusalOf(with(kTorchrun, {{"GLOO_STORE", "nonsense"}})).find("nonsense"),
       std::string::npos);
+  EXPECT_NE(refusalOf(with(kTorchrun, {{"GLOO_STORE", "tcp://host:0"}}))
+                .find("port 0"),
+            std::string::npos);
 }
 
 TEST(LaunchTest, AJobDirectoryIsPrivateAndMayExist) {

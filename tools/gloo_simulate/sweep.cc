@@ -75,6 +75,7 @@ class Sweep {
     simulate::Scenario scenario = scenarioOf(options_, info, ranks, bytes);
     scenario.job.hosts = setting.hosts;
     scenario.job.options.segmentBytes = choice.segmentBytes;
+    scenario.job.options.stripBytes = choice.stripBytes;
     scenario.job.options.window =
         options_.window != 0 ? options_.window : choice.window;
     if (const double actions = actionsOf(scenario);

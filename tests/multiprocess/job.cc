@@ -130,16 +130,22 @@ void harmAtRandom(uint64_t seed, bool stop, Job::Options options,
   SCOPED_TRACE(MakeString("seed ", seed, stop ? ", stop" : ", kill"));
   std::mt19937_64 random(seed);
   options.size = 2 + static_cast<int>(random() % 3);
-  options.timeout = std::chrono::milliseconds(stop ? 300 * patience() : 30000);
+  options.timeout = std::chrono::seconds(30);
   const int victim =
       static_cast<int>(random() % static_cast<uint64_t>(options.size));
-  Job job(options, body);
+  // Short only once all are connected: that takes what it takes.
+  const std::chrono::milliseconds timeout =
+      stop ? std::chrono::milliseconds(300 * patience()) : options.timeout;
+  Job job(options, [&](Child& child, const std::shared_ptr<Context>& context) {
+    context->setTimeout(timeout);
+    body(child, context);
+  });
   job.go();
   std::this_thread::sleep_for(std::chrono::microseconds(random() % 20000));
   const auto harmed = now();
   job.group().signal(victim, stop ? SIGSTOP : SIGKILL);
   if (stop) {
-    expectStop(job, victim, harmed, options.timeout);
+    expectStop(job, victim, harmed, timeout);
   } else {
     job.expectDeath(victim, harmed);
   }

@@ -42,7 +42,8 @@ def _same_host():
             4 * MIB: 0.85, 16 * MIB: 0.67, 64 * MIB: 0.67}
     limit = {4: 1.8, **dict.fromkeys((64 * KIB, 256 * KIB, MIB, 4 * MIB,
                                       16 * MIB, 64 * MIB), 1.75)}
-    bars = [Bar("limit", "", ("allreduce",), (2,), limit)]
+    bars = [Bar("limit", "", ("allreduce",), (2,), limit),
+            Bar("openmpi", "", ("pingpong",), (2,), {8: 0.8, MIB: 1.0})]
     for peer in ("openmpi", "mpich"):
         bars += [Bar(peer, "", ("allreduce",), (2,), two),
                  Bar(peer, "", ("allreduce",), (4, 8), more),

@@ -18,7 +18,7 @@ import programs
 import results
 
 COLLECTIVES = ("allreduce", "reduce", "broadcast", "allgather",
-               "reduce_scatter", "alltoall", "barrier")
+               "reduce_scatter", "alltoall", "barrier", "pingpong")
 FULL_SIZES = (4, 1 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20)
 SAME_HOST_SIZES = (4, 64, 1 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20,
                    4 << 20, 16 << 20, 64 << 20)
@@ -59,7 +59,9 @@ def _arguments():
     parser.add_argument("--ranks", type=_list_of(int), default=[2, 4])
     parser.add_argument("--sizes", type=_list_of(int), help="bytes, ...")
     parser.add_argument("--collectives", default=["allreduce"],
-                        type=_list_of(str, COLLECTIVES))
+                        type=_list_of(str, COLLECTIVES),
+                        help="pingpong: messages of 8 bytes or more between "
+                        "2 ranks, one way")
     parser.add_argument("--transport", default=["tcp"],
                         type=_list_of(str, ("tcp", "shm", "auto")))
     parser.add_argument("--programs", default=list(NAMES),

@@ -16,7 +16,10 @@
 #include "gloo/reduce.h"
 #include "gloo/reduce_scatter.h"
 #include "gloo/rendezvous/file_store.h"
+#include "gloo/transport/buffer.h"
+#include "gloo/transport/pair.h"
 #include "gloo/transport/shm/allocate.h"
+#include "gloo/transport/unbound_buffer.h"
 #include "measure.h"
 
 namespace {
@@ -49,6 +52,9 @@ class Ours : public measure::Program {
     if (registers_ && collective == "allreduce") {
       return {mode_, mode_ + " prepared"};
     }
+    if (collective == "pingpong") {
+      return {mode_ + kBound, mode_ + " unbound"};
+    }
     return {mode_};
   }
 
@@ -64,6 +70,10 @@ class Ours : public measure::Program {
 
   Operation prepare(const Work& work, const std::string& mode) override {
     const std::string& name = work.collective;
+    if (name == "pingpong") {
+      return mode == mode_ + kBound ? boundPingPong(work)
+                                    : unboundPingPong(work);
+    }
     if (mode != mode_) {
       auto allreduce = std::make_shared<gloo::AllreduceHalvingDoubling<float>>(
           context_, std::vector<float*>{work.output},
@@ -106,6 +116,54 @@ class Ours : public measure::Program {
   std::string links() override { return support::join(context_->links(), '+'); }
 
  private:
+  static constexpr char kBound[] = " bound";
+
+  Operation boundPingPong(const Work& work) {
+    const int slot = nextSlot_++;
+    const bool first = context_->rank == 0;
+    const size_t bytes = work.bytes;
+    gloo::transport::Pair& pair = *context_->getPair(first ? 1 : 0);
+    const std::shared_ptr<gloo::transport::Buffer> in =
+        pair.createRecvBuffer(slot, work.output, bytes);
+    const std::shared_ptr<gloo::transport::Buffer> out =
+        pair.createSendBuffer(slot, first ? work.input : work.output, bytes);
+    return [=, trips = work.roundTrips] {
+      for (int i = 0; i < trips; i++) {
+        if (first) {
+          out->send(0, bytes);
+        }
+        in->waitRecv();
+        if (!first) {
+          out->send(0, bytes);
+        }
+        out->waitSend();
+      }
+    };
+  }
+
+  Operation unboundPingPong(const Work& work) {
+    const auto slot = static_cast<uint64_t>(nextSlot_++);
+    const bool first = context_->rank == 0;
+    const int peer = first ? 1 : 0;
+    const std::shared_ptr<gloo::transport::UnboundBuffer> in =
+        context_->createUnboundBuffer(work.output, work.bytes);
+    const std::shared_ptr<gloo::transport::UnboundBuffer> out =
+        first ? context_->createUnboundBuffer(work.input, work.bytes) : in;
+    return [=, trips = work.roundTrips] {
+      for (int i = 0; i < trips; i++) {
+        in->recv(peer, slot);
+        if (first) {
+          out->send(peer, slot);
+        }
+        in->waitRecv();
+        if (!first) {
+          out->send(peer, slot);
+        }
+        out->waitSend();
+      }
+    };
+  }
+
   template <typename Options>
   std::shared_ptr<Options> outputOf(const Work& work) {
     auto options = std::make_shared<Options>(context_);
@@ -121,6 +179,7 @@ class Ours : public measure::Program {
 
   const std::string mode_;
   const bool registers_;
+  int nextSlot_ = 0;
   std::shared_ptr<gloo::transport::Device> device_;
   std::shared_ptr<support::MeasuredContext> context_;
   std::array<gloo::transport::shm::Memory, 2> memory_;

@@ -45,6 +45,9 @@ class Runner {
   void all() {
     page_.barrier();
     for (const auto& collective : arguments_.collectives) {
+      if (!runsWith(collective, arguments_.size)) {
+        continue;
+      }
       auto sizes = arguments_.sizes;
       if (collective == "barrier") {
         sizes.resize(1);
@@ -135,6 +138,9 @@ class Runner {
     checkLast(values, operation);
     if (arguments_.rank != 0) {
       return 0;
+    }
+    for (double& time : times) {
+      time /= std::max(2 * work.roundTrips, 1);
     }
     std::sort(times.begin(), times.end());
     report(work, mode, times);

@@ -29,14 +29,17 @@ struct Arguments {
 // Prints one line to stderr and exits with status 2 when they make no sense.
 Arguments parse(int argc, char** argv);
 
-// A collective on one vector size. `bytes` is the size of the larger of input
-// and output of a rank; at least one element for each rank.
+// A collective on one vector size, or "pingpong" of two ranks: `roundTrips`
+// times rank 0 sends its input to rank 1's output, which rank 1 sends to rank
+// 0's output; the time is that of one way. `bytes` is the size of the larger of
+// input and output of a rank; at least one element for each rank.
 struct Work {
   std::string collective;
   size_t bytes = 0;
   size_t inputElements = 0;
   size_t outputElements = 0;
   size_t blockElements = 0;  // per rank, where the vector is divided
+  int roundTrips = 0;        // of a pingpong
   float* input = nullptr;    // = output where the collective works in place
   float* output = nullptr;
 };

@@ -9,15 +9,19 @@ namespace {
 
 constexpr size_t kPattern = 128;  // elements after which values repeat
 
-constexpr std::array<const char*, 7> kCollectives = {
+constexpr std::array<const char*, 8> kCollectives = {
     "allreduce",      "reduce",   "broadcast", "allgather",
-    "reduce_scatter", "alltoall", "barrier"};
+    "reduce_scatter", "alltoall", "barrier",   "pingpong"};
 
 }  // namespace
 
 bool isCollective(const std::string& name) {
   return std::find(kCollectives.begin(), kCollectives.end(), name) !=
          kCollectives.end();
+}
+
+bool runsWith(const std::string& collective, int size) {
+  return collective != "pingpong" || size == 2;
 }
 
 bool worksInPlace(const std::string& collective) {
@@ -34,12 +38,17 @@ Work shapeOf(const std::string& collective, size_t bytes, int size) {
   const bool divided = collective == "allgather" || collective == "alltoall" ||
                        collective == "reduce_scatter";
   work.blockElements =
-      std::max<size_t>(bytes / sizeof(float) / (divided ? size : 1), 1);
+      std::max<size_t>(bytes / sizeof(float) / (divided ? size : 1),
+                       collective == "pingpong" ? 2 : 1);
   const size_t whole = work.blockElements * (divided ? size : 1);
   work.inputElements = collective == "allgather" ? work.blockElements : whole;
   work.outputElements =
       collective == "reduce_scatter" ? work.blockElements : whole;
   work.bytes = whole * sizeof(float);
+  if (collective == "pingpong") {
+    constexpr size_t kTogether = 4096;
+    work.roundTrips = int(std::max<size_t>(kTogether / work.bytes, 1));
+  }
   return work;
 }
 
@@ -69,7 +78,7 @@ void Values::fill(size_t iteration) const {
 float Values::expected(size_t element, size_t iteration) const {
   const std::string& name = work_.collective;
   const size_t block = work_.blockElements;
-  if (name == "broadcast") {
+  if (name == "broadcast" || name == "pingpong") {
     return inputOf(0, element, iteration);
   }
   if (name == "allgather") {

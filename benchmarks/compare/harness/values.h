@@ -13,6 +13,7 @@ namespace measure {
 Work shapeOf(const std::string& collective, size_t bytes, int size);
 
 bool isCollective(const std::string& name);
+bool runsWith(const std::string& collective, int size);
 bool worksInPlace(const std::string& collective);
 
 // Borrows the memory of the Work.

@@ -99,6 +99,9 @@ std::vector<std::string> modesOf(const std::string& collective) {
   if (collective == "reduce_scatter") {
     return {"halving_doubling"};
   }
+  if (collective == "pingpong") {
+    return {};
+  }
   return {"new"};
 }
 

@@ -57,12 +57,38 @@ class Mpi : public measure::Program {
                      MPI_COMM_WORLD);
       };
     }
+    if (name == "pingpong") {
+      return pingPong(work);
+    }
     return [] { MPI_Barrier(MPI_COMM_WORLD); };
   }
 
   std::string links() override { return links_; }
 
  private:
+  static Operation pingPong(const Work& work) {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    const auto send = [rank, n = int(work.inputElements)](const float* data) {
+      MPI_Send(data, n, MPI_FLOAT, 1 - rank, 0, MPI_COMM_WORLD);
+    };
+    const auto receive = [rank, work] {
+      MPI_Recv(work.output, int(work.outputElements), MPI_FLOAT, 1 - rank, 0,
+               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    };
+    return [=] {
+      for (int i = 0; i < work.roundTrips; i++) {
+        if (rank == 0) {
+          send(work.input);
+        }
+        receive();
+        if (rank == 1) {
+          send(work.output);
+        }
+      }
+    };
+  }
+
   std::string links_;
 };
 

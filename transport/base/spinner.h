@@ -77,16 +77,13 @@ class ProgressDomain::Spinner {
   // how often it does that before it sleeps (measured).
   static constexpr int kCrowdedPolls = 2;
   static constexpr int kCrowdedYields = 30;
-  // Two ranks on one core, on a machine that is busy otherwise, wait for this
-  // at each message: with 8 us a 1 KiB allreduce took three times as long.
-  static constexpr std::chrono::microseconds kYieldEvery{1};
   static constexpr std::chrono::nanoseconds kCheapLook{100};
 
   Next look() {
     const auto now = Clock::now();
     if (rounds_ == lookEvery_) {
       until_ = now + budget_;
-      yieldAt_ = now + kYieldEvery;
+      yieldAt_ = now + yielder_.patience();
     }
     if (now >= until_ && !busy_) {
       return Next::kBlock;
@@ -98,7 +95,7 @@ class ProgressDomain::Spinner {
       return Next::kBlock;
     }
     // The scheduler sometimes puts us on the core that the peer needs.
-    yieldAt_ = now + kYieldEvery;
+    yieldAt_ = now + yielder_.patience();
     return Next::kYield;
   }
 

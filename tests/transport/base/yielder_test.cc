@@ -71,6 +71,31 @@ TEST(YielderTest, SleepsOnceBesideWhoYieldsToo) {
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(1));
 }
 
+// Alone on its core, which nobody else wants for long.
+TEST(YielderTest, IsPatientWhereNobodyWantsTheCore) {
+  Yielder yielder;
+  const auto atFirst = yielder.patience();
+  auto most = atFirst;
+  for (int i = 0; i < 100000 && most < 16 * atFirst; i++) {
+    yielder.yield(Clock::now());
+    EXPECT_LE(yielder.patience(), 2 * most);
+    most = std::max(most, yielder.patience());
+  }
+  EXPECT_EQ(most, 16 * atFirst);
+}
+
+TEST(YielderTest, IsImpatientBesideWhoYieldsToo) {
+  Neighbour neighbour([] { sched_yield(); });
+  Yielder yielder;
+  const auto atFirst = yielder.patience();
+  int impatient = 0;
+  for (int i = 0; i < 1000; i++) {
+    yielder.yield(Clock::now());
+    impatient += yielder.patience() == atFirst ? 1 : 0;
+  }
+  EXPECT_GT(impatient, 0);
+}
+
 TEST(YielderTest, AtFirstYields) {
   EXPECT_FALSE(Yielder().shouldSleep(Clock::now()));
 }

@@ -118,6 +118,23 @@ Program Plan::makeProgram(int rank, int radix, const Selection& selection) {
   return expand(algorithm_->schedule(setting), layouts, options);
 }
 
+Extent extentOfMessages(const Program& program, Memory memory, size_t bytes) {
+  Extent extent{SIZE_MAX, 0};
+  size_t messages = 0;
+  for (const Action& action : program.actions) {
+    const Place& place =
+        action.kind == ActionKind::kSend ? action.source : action.target;
+    const bool travels =
+        action.kind == ActionKind::kSend || action.kind == ActionKind::kRecv;
+    if (travels && action.bytes > bytes && place.memory == memory) {
+      extent.begin = std::min(extent.begin, place.offset);
+      extent.end = std::max(extent.end, place.offset + action.bytes);
+      messages++;
+    }
+  }
+  return messages > 1 ? extent : Extent{};
+}
+
 uint64_t checkOf(const Request& request, int size, uint8_t algorithm) {
   internal::CheckFields fields;
   fields.operation = static_cast<uint8_t>(request.collective);

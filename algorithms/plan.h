@@ -63,6 +63,9 @@ class Plan {
   bool inUse = false;
   uint64_t slot = 0;
   uint64_t lastUse = 0;
+  // Of the caller's memory, what long messages come from and go to.
+  Extent longInput;
+  Extent longOutput;
 
  private:
   Program makeProgram(int rank, int radix, const Selection& selection);

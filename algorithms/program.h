@@ -83,6 +83,16 @@ struct Program {
   size_t recvBytes = 0;
 };
 
+// Bytes [begin, end) of a memory.
+struct Extent {
+  size_t begin = 0;
+  size_t end = 0;
+};
+
+// What messages of more than `bytes` use of a memory, if they are several;
+// empty: they are not.
+Extent extentOfMessages(const Program& program, Memory memory, size_t bytes);
+
 Program expand(const Schedule& schedule, const Layouts& layouts,
                const ExpandOptions& options);
 

@@ -79,6 +79,42 @@ class LaneUse {
   const internal::Direct::Entry entry_;
 };
 
+// The caller's memory during a call: where its long messages have to be
+// registered, all of them together are, not each for itself.
+class CallersMemory {
+ public:
+  CallersMemory(internal::Channel& channel, const Plan& plan,
+                const Arguments& arguments) {
+    Extent input = plan.longInput;
+    Extent output = plan.longOutput;
+    if (arguments.input == arguments.output && input.end > 0) {
+      output = output.end > 0 ? Extent{std::min(input.begin, output.begin),
+                                       std::max(input.end, output.end)}
+                              : input;
+      input = {};
+    }
+    if (plan.copiedBytes() == 0 && arguments.inputBlocks == nullptr) {
+      keep(channel, input_, arguments.input, input);
+    }
+    keep(channel, output_, arguments.output, output);
+  }
+
+ private:
+  using Kept = std::unique_ptr<internal::KeptMemory>;
+
+  static void keep(internal::Channel& channel, Kept& kept, const void* memory,
+                   const Extent& extent) {
+    if (extent.end > 0) {
+      kept = channel.keep(
+          static_cast<char*>(const_cast<void*>(memory)) + extent.begin,
+          extent.end - extent.begin);
+    }
+  }
+
+  Kept input_;
+  Kept output_;
+};
+
 }  // namespace
 
 Lease::~Lease() {
@@ -137,6 +173,9 @@ Plan& State::planFor(const Request& request) {
   }
   auto plan = std::make_unique<Plan>(request, channel_.rank(), channel_.size(),
                                      radix_, selection_);
+  const size_t eager = channel_.eagerBytes();
+  plan->longInput = extentOfMessages(plan->program(), Memory::kInput, eager);
+  plan->longOutput = extentOfMessages(plan->program(), Memory::kOutput, eager);
   if (plans_.size() >= kMaxPlans) {
     evictOne();
   }
@@ -236,6 +275,7 @@ void State::run(const Request& request, const Arguments& arguments) {
   }
   const Lease lease =
       checkOut(request, Slot::build(arguments.prefix, arguments.tag));
+  const CallersMemory registered(channel_, lease.plan(), arguments);
   run(lease, request, arguments);
 }
 

@@ -150,6 +150,9 @@ const Region* KeptMemory::regionFor(Rights rights) {
 }
 
 std::unique_ptr<internal::KeptMemory> Context::keep(void* data, size_t bytes) {
+  if (!device_->factory().caps().needsRegions) {
+    return nullptr;
+  }
   return keepAs(memoryKindOf(data, bytes), data, bytes);
 }
 

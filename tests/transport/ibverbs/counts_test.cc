@@ -5,8 +5,11 @@
 #include <barrier>
 #include <functional>
 
+#include "gloo/allreduce.h"
 #include "gloo/internal/channel.h"
 #include "gloo/internal/statistics.h"
+#include "gloo/math.h"
+#include "tests/support/spawn.h"
 #include "tests/transport/contract/contract.h"
 #include "tests/transport/ibverbs/fake_devices.h"
 
@@ -238,6 +241,27 @@ TEST_F(VerbsCountsTest, SteadyStateRegistersAndAllocatesNothing) {
     EXPECT_EQ(after.allocations, before.allocations);
     EXPECT_EQ(after.receiverNotReady, 0u);
   });
+}
+
+TEST_F(VerbsCountsTest, ACollectiveRegistersAVectorNotEachOfItsMessages) {
+  spawnContexts(Mode::kThreads, fakeVerbsDevices(plainDevices()), 2,
+                [](const std::shared_ptr<Context>& context) {
+                  std::vector<float> data(kLarge, 1);
+                  AllreduceOptions options(context);
+                  options.setOutput(data.data(), data.size());
+                  void (*add)(void*, const void*, const void*, size_t) =
+                      &sum<float>;
+                  options.setReduceFunction(add);
+                  allreduce(options);  // makes scratch memory
+                  const auto& device = *context->getDevice();
+                  const auto before = internal::statisticsOf(device);
+                  allreduce(options);
+                  const auto after = internal::statisticsOf(device);
+                  EXPECT_GT(after.directSent - before.directSent, 4u);
+                  // To be sent, and to be written by the peer.
+                  EXPECT_EQ(after.registrations - before.registrations, 2u);
+                  EXPECT_THAT(data, testing::Each(4.0f));
+                });
 }
 
 }  // namespace

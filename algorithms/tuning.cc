@@ -16,8 +16,8 @@ constexpr double kReducePerByte = 1e-10;
 constexpr double kCopyPerByte = 1e-10;
 
 // A call of sched_yield, and a look at the links.
-constexpr double kSwitching = 1e-6;
-constexpr double kLocalStep = 0.6e-6;
+constexpr double kSwitching = 1.5e-6;
+constexpr double kLocalStep = 0.1e-6;
 
 // Three segments of TCP over loopback, less the head of a frame; where all
 // ranks share a host one, which ranks that share a core hand over in turn

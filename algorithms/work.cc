@@ -24,6 +24,17 @@ Work folded(const Setting& s, Work work) {
   return work;
 }
 
+// Of Bruck's rounds, how many wait for each other. The last one sends the
+// blocks that are left, which have all come in the first rounds, if they are
+// few, or are the rank's own: with 3 ranks its two rounds are one.
+double bruckRounds(int ranks) {
+  const int full = ceilLog2(ranks) - 1;  // before the last
+  if (full < 1) {
+    return full + 1;
+  }
+  return std::max(full, 1 + ceilLog2(ranks - (1 << full)));
+}
+
 }  // namespace
 
 Work recursiveDoubling(const Setting& s) {
@@ -107,6 +118,8 @@ Work binomialGather(const Setting& s) { return {levels(s), others(s.size), 0}; }
 // The result is put in order at the end.
 Work allgatherBruck(const Setting& s) {
   Work work = binomialGather(s);
+  work.rounds = bruckRounds(s.size);
+  work.messages = levels(s);
   work.copied = 1;
   return work;
 }
@@ -145,7 +158,7 @@ Work alltoallBruck(const Setting& s) {
   }
   // Rotated, packed and unpacked in each round, and put in order.
   const double moved = blocks / s.size;
-  return {levels(s), moved, 0, 0, 0, 2 + 2 * moved};
+  return {bruckRounds(s.size), moved, 0, levels(s), 0, 2 + 2 * moved};
 }
 
 }  // namespace algorithms::work

@@ -1,5 +1,6 @@
 // Receiving a segment, reducing the one before it and sending its predecessor
 // overlap: one rank of a ring on a channel where nothing happens by itself.
+// What is only copied is so when messages are under way.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -111,6 +112,34 @@ TEST(Overlap, ARingReceivesReducesAndSendsAtTheSameTime) {
   // is on its way and a segment is awaited whenever one is reduced.
   EXPECT_LE(receivedBeforeFirstSum, kSegments / 2);
   EXPECT_GE(overlapped, reductions - kSegments / 2);
+}
+
+// Its own block is copied while what it has sent is on its way.
+TEST(Overlap, AnAllgatherSendsItsBlockBeforeItCopiesIt) {
+  constexpr size_t kBytes = 4096;
+  constexpr size_t kSegments = 4;
+  ExpandOptions options;
+  options.segmentBytes = kBytes / kSegments;
+  for (const AlgorithmInfo& info : algorithmsOf(Collective::kAllgather)) {
+    for (int size = 2; size <= 9; size++) {
+      const Setting setting{1, size, 0, 2};
+      if (!info.offers(setting)) {
+        continue;
+      }
+      Counts counts;
+      counts.count = kBytes;
+      const Program program = expand(info.schedule(setting),
+                                     layoutsOf(info, setting, counts), options);
+      size_t sent = 0;
+      for (const Action& action : program.actions) {
+        if (action.kind == ActionKind::kCopy) {
+          break;
+        }
+        sent += action.kind == ActionKind::kSend ? 1 : 0;
+      }
+      EXPECT_LE(kSegments, sent) << info.name << ", " << size << " ranks";
+    }
+  }
 }
 
 }  // namespace

@@ -49,6 +49,19 @@ TEST(Selection, IsTheSameForAllRanks) {
   }
 }
 
+// The last of its rounds sends what did not come in the one before.
+TEST(Selection, BruckRoundsThatDoNotWaitAreOne) {
+  const auto rounds = [](int size) {
+    return findAlgorithm(Collective::kAllgather, "bruck")
+        ->work({0, size, 0, 2})
+        .rounds;
+  };
+  const double expected[] = {0, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3, 3, 4};
+  for (int size = 1; size <= 13; size++) {
+    EXPECT_EQ(expected[size - 1], rounds(size)) << size;
+  }
+}
+
 TEST(Selection, TheCallerAndTheEnvironmentCanForceOne) {
   EXPECT_EQ("ring", chosen({}, 4, 4, "ring"));
   Profile profile;

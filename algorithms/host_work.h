@@ -24,10 +24,11 @@ struct HostWork {
 };
 
 // The most that any host of setting.hosts has to do for `bytes` in total, in
-// segments of at most `segmentBytes`; blocks that are shorter than an element
-// of `elementSize` bytes do not travel. Of many hosts and of many ranks on one,
-// some stand for the others: the time it takes grows with the ranks, not with
-// their square. The same on all ranks.
+// segments of at most `segmentBytes`; strips, which are many segments long and
+// cost hardly a message more, do not count. Blocks that are shorter than an
+// element of `elementSize` bytes do not travel. Of many hosts and of many ranks
+// on one, some stand for the others: the time it takes grows with the ranks,
+// not with their square. The same on all ranks.
 HostWork busiestHost(const AlgorithmInfo& algorithm, const Setting& setting,
                      size_t bytes, size_t elementSize, size_t segmentBytes,
                      const NetworkParameters& network);

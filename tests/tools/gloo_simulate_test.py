@@ -47,6 +47,15 @@ class GlooSimulate(unittest.TestCase):
         self.assertEqual(ring["rounds"], 14)
         self.assertEqual(ring["busiest_bytes"], 2 * 7 * (1 << 20) // 8)
 
+    def test_what_not_all_ranks_know_does_not_choose_segments(self):
+        def segment(collective, size):
+            [row] = self.rows("-c", collective, "-n", "4", "-s", size,
+                              "--network", "loopback")
+            return row["segment_bytes"]
+        for collective in "gatherv", "alltoallv":
+            self.assertEqual(segment(collective, "8"), 1 << 20)
+            self.assertEqual(segment(collective, "1M"), 1 << 20)
+
     # What the library promises on a network of many ranks.
     def test_auto_is_within_a_quarter_of_the_lower_bound_at_1024_ranks(self):
         for collective in ("allreduce", "allgather", "reduce_scatter",

@@ -43,8 +43,9 @@ class Sweep {
                                           options_.segmentBytes);
     const algorithms::Setting setting{0, ranks, options_.root, options_.radix,
                                       selection.hosts()};
+    const size_t known = knownBytes(bytes);
     const auto choice =
-        selection.choose(options_.collective, setting, bytes, nullptr,
+        selection.choose(options_.collective, setting, known, nullptr,
                          kMaxSegmentBytes, options_.elementSize);
     for (const AlgorithmInfo& info :
          algorithms::algorithmsOf(options_.collective)) {
@@ -63,9 +64,18 @@ class Sweep {
         continue;
       }
       const auto estimate = selection.estimate(
-          info, setting, bytes, kMaxSegmentBytes, options_.elementSize);
+          info, setting, known, kMaxSegmentBytes, options_.elementSize);
       add(estimate, setting, bytes, chosen);
     }
+  }
+
+  // What all ranks know of it, which is what a choice may depend on.
+  size_t knownBytes(size_t bytes) const {
+    const algorithms::Collective c = options_.collective;
+    return c == algorithms::Collective::kGatherv ||
+                   c == algorithms::Collective::kAlltoallv
+               ? 0
+               : bytes;
   }
 
   void add(const algorithms::Choice& choice, const algorithms::Setting& setting,

@@ -9,29 +9,6 @@ GLOO_NAMESPACE_BEGIN
 namespace algorithms {
 namespace {
 
-// A block range as contiguous pieces: two where it wraps around.
-std::array<Piece, 2> piecesOf(const Layout& layout, const Blocks& blocks) {
-  const int untilEnd = std::min(blocks.count, layout.blocks - blocks.first);
-  const size_t begin = layout.offset(blocks.first);
-  const size_t end = layout.offset(blocks.first + untilEnd);
-  return {Piece{begin, end - begin},
-          Piece{layout.offset(0),
-                layout.offset(blocks.count - untilEnd) - layout.offset(0)}};
-}
-
-const Layout& layoutOf(const Layouts& layouts, const Blocks& blocks) {
-  switch (blocks.area) {
-    case Area::kInput:
-      return layouts.input;
-    case Area::kOutput:
-      return layouts.output;
-    default:
-      return layouts.scratch;
-  }
-}
-
-size_t ceilDivide(size_t a, size_t b) { return (a + b - 1) / b; }
-
 // Whether an area of this layout is made of vectors of `elements`.
 bool holdsVectors(const Layout& layout, size_t elements) {
   return layout.offsets == nullptr && layout.elements % elements == 0;
@@ -47,14 +24,34 @@ Layout stripOf(Layout area, const Layout& strips, int strip) {
 
 }  // namespace
 
+std::array<Piece, 2> piecesOf(const Layout& layout, const Blocks& blocks) {
+  const int untilEnd = std::min(blocks.count, layout.blocks - blocks.first);
+  const size_t begin = layout.offset(blocks.first);
+  const size_t end = layout.offset(blocks.first + untilEnd);
+  return {Piece{begin, end - begin},
+          Piece{layout.offset(0),
+                layout.offset(blocks.count - untilEnd) - layout.offset(0)}};
+}
+
+const Layout& layoutOf(const Layouts& layouts, Area area) {
+  switch (area) {
+    case Area::kInput:
+      return layouts.input;
+    case Area::kOutput:
+      return layouts.output;
+    default:
+      return layouts.scratch;
+  }
+}
+
 Segments::Segments(const Step& step, const Layouts& layouts, size_t maxElements)
     : step_(step), maxElements_(std::max<size_t>(1, maxElements)) {
   if (step.kind != StepKind::kRecv) {
-    source_ = piecesOf(layoutOf(layouts, step.source), step.source);
+    source_ = piecesOf(layoutOf(layouts, step.source.area), step.source);
   }
   target_ = source_;
   if (step.kind != StepKind::kSend) {
-    target_ = piecesOf(layoutOf(layouts, step.target), step.target);
+    target_ = piecesOf(layoutOf(layouts, step.target.area), step.target);
   }
   if (step.kind == StepKind::kRecv) {
     source_ = target_;

@@ -36,6 +36,11 @@ struct Piece {
   size_t elements = 0;
 };
 
+const Layout& layoutOf(const Layouts& layouts, Area area);
+
+// A block range as contiguous pieces: two where it wraps around.
+std::array<Piece, 2> piecesOf(const Layout& layout, const Blocks& blocks);
+
 // The segments of one step: first those of its first piece. Empty pieces have
 // none. A piece is cut into equal parts, so that sender and receiver agree from
 // its length alone.

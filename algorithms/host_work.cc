@@ -5,8 +5,8 @@
 #include <limits>
 #include <set>
 
+#include "algorithms/action_stream.h"
 #include "algorithms/hosts.h"
-#include "algorithms/program.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
@@ -14,14 +14,6 @@ namespace {
 
 // Of a host; more are like those.
 constexpr int kMostRanks = 64;
-
-size_t ceilDivide(size_t a, size_t b) { return (a + b - 1) / b; }
-
-const Layout& layoutOf(const Layouts& layouts, Area area) {
-  return area == Area::kInput    ? layouts.input
-         : area == Area::kOutput ? layouts.output
-                                 : layouts.scratch;
-}
 
 // On the processor of the setting's rank.
 double othersPerCore(const Setting& setting, const NetworkParameters& network) {
@@ -156,16 +148,16 @@ class Counter {
                  : Range{blocks.first, blocks.first + blocks.count};
   }
 
-  // As expanding cuts them: see ActionStream.
   void measure(const Blocks& blocks) {
-    const Layout& layout = layoutOf(layouts_, blocks.area);
-    const int untilEnd = std::min(blocks.count, layout.blocks - blocks.first);
-    const size_t begin = layout.offset(blocks.first);
-    const size_t first = layout.offset(blocks.first + untilEnd) - begin;
-    const size_t second = layout.offset(blocks.count - untilEnd);
-    messages_ = static_cast<double>(ceilDivide(first, segment_) +
-                                    ceilDivide(second, segment_));
-    bytes_ = static_cast<double>(first + second) * elementSize_;
+    size_t messages = 0;
+    size_t elements = 0;
+    for (const Piece& piece :
+         piecesOf(layoutOf(layouts_, blocks.area), blocks)) {
+      messages += ceilDivide(piece.elements, segment_);
+      elements += piece.elements;
+    }
+    messages_ = static_cast<double>(messages);
+    bytes_ = static_cast<double>(elements) * elementSize_;
   }
 
   const Setting setting_;

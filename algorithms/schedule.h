@@ -3,6 +3,7 @@
 // pure function of its setting, so that it can be proven, simulated and drawn.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "gloo/config.h"
@@ -121,6 +122,8 @@ constexpr int ceilLog2(int n) {
   }
   return k;
 }
+
+constexpr size_t ceilDivide(size_t a, size_t b) { return (a + b - 1) / b; }
 
 // i modulo n in 0..n-1, for i >= -n.
 constexpr int wrap(int i, int n) { return (i % n + n) % n; }

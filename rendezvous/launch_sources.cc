@@ -208,9 +208,9 @@ void chooseStore(Environment& environment, const Claim& claim,
     const rendezvous::StoreUrl parsed = rendezvous::parseStoreUrl(*url);
     if (parsed.kind == rendezvous::StoreUrl::Kind::kTcp && parsed.port == 0 &&
         environment.size > 1) {
-      invalid(MakeString(
-          "GLOO_STORE is '", *url,
-          "': with port 0 only rank 0 knows where it serves; name a port"));
+      invalid(
+          "GLOO_STORE has port 0: only rank 0 would know where it serves; name "
+          "a port");
     }
     environment.store = *url;
     environment.source += ", store: GLOO_STORE";

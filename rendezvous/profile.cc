@@ -67,7 +67,7 @@ Profile Profile::fromEnvironment() {
   Profile profile;
   profile.forced = environment.algorithm;
   profile.segmentBytes = environment.segmentBytes;
-  profile.cores = static_cast<uint32_t>(processors());
+  profile.cores = processors();
   if (!environment.tuningFile.empty()) {
     profile.tuning = readTuning(environment.tuningFile);
   }

@@ -130,7 +130,6 @@ void harmAtRandom(uint64_t seed, bool stop, Job::Options options,
   SCOPED_TRACE(MakeString("seed ", seed, stop ? ", stop" : ", kill"));
   std::mt19937_64 random(seed);
   options.size = 2 + static_cast<int>(random() % 3);
-  options.timeout = std::chrono::seconds(30);
   const int victim =
       static_cast<int>(random() % static_cast<uint64_t>(options.size));
   // Short only once all are connected: that takes what it takes.

@@ -19,8 +19,6 @@ using gloo::MakeString;
 // As the library's calls allow without asking for other ones.
 constexpr size_t kMaxSegmentBytes = size_t{1} << 20;
 
-size_t ceilDivide(size_t a, size_t b) { return (a + b - 1) / b; }
-
 class Sweep {
  public:
   Sweep(const Options& options,
@@ -162,10 +160,11 @@ simulate::Scenario scenarioOf(const Options& options,
   job.options.elementSize = options.elementSize;
   job.options.stageBytes = size_t{2} << 20;
   job.options.inPlace = options.inPlace;
-  const size_t elements = ceilDivide(bytes, options.elementSize);
-  job.count = algorithm.blocks != nullptr
-                  ? elements
-                  : ceilDivide(elements, static_cast<size_t>(ranks));
+  const size_t elements = algorithms::ceilDivide(bytes, options.elementSize);
+  job.count =
+      algorithm.blocks != nullptr
+          ? elements
+          : algorithms::ceilDivide(elements, static_cast<size_t>(ranks));
   scenario.network = options.network;
   scenario.slowRank = options.slowRank;
   scenario.slowFactor = options.slowFactor;

@@ -63,7 +63,7 @@ void Buffer::send(size_t offset, size_t length, size_t roffset) {
     sent_++;
     return;
   }
-  context_.checkPresent(context_.usablePair(pair_.peer()), nullptr);
+  context_.presentPair(pair_.peer(), nullptr);
   Operation& op = context_.newOperation(*this);
   op.kind = kBoundWrite;
   op.isSend = true;

@@ -139,6 +139,11 @@ class Context final : public transport::Context,
   // These throw the cause when the context has failed or the peer has left.
   Pair& usablePair(int peer);
   void checkPresent(Pair& pair, const uint64_t* receiveSlot);
+  Pair& presentPair(int peer, const uint64_t* receiveSlot) {
+    Pair& pair = usablePair(peer);
+    checkPresent(pair, receiveSlot);
+    return pair;
+  }
   void throwIfFailed(std::string_view operation) const {
     if (cause_ != nullptr) {
       throwFailure(operation);

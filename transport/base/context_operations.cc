@@ -88,7 +88,7 @@ void Context::checkSources(const std::vector<int>& sources, uint64_t slot) {
     present = present || !pair.departed() || pair.hasArrival(slot);
   }
   if (!present) {
-    checkPresent(usablePair(sources.front()), &slot);
+    presentPair(sources.front(), &slot);
   }
 }
 
@@ -237,8 +237,7 @@ void Context::post(Operation& op, bool isSend, int peer, uint64_t slot,
                    void* data, size_t bytes, uint64_t check) {
   origin_.check("context");
   auto lock = this->lock();
-  Pair& pair = usablePair(peer);
-  checkPresent(pair, isSend ? nullptr : &slot);
+  Pair& pair = presentPair(peer, isSend ? nullptr : &slot);
   reset(op);
   op.isSend = isSend;
   op.peer = peer;

@@ -130,8 +130,7 @@ void UnboundBuffer::send(int dstRank, uint64_t slot, size_t offset,
                          size_t nbytes) {
   const size_t bytes = checkedBytes("send", offset, nbytes);
   auto lock = context_.lock();
-  Pair& pair = context_.usablePair(dstRank);
-  context_.checkPresent(pair, nullptr);
+  Pair& pair = context_.presentPair(dstRank, nullptr);
   Operation& op = newOperation(true, kMessage, offset, bytes);
   op.peer = dstRank;
   op.slot = slot;
@@ -142,8 +141,7 @@ void UnboundBuffer::recv(int srcRank, uint64_t slot, size_t offset,
                          size_t nbytes) {
   const size_t bytes = checkedBytes("recv", offset, nbytes);
   auto lock = context_.lock();
-  Pair& pair = context_.usablePair(srcRank);
-  context_.checkPresent(pair, &slot);
+  Pair& pair = context_.presentPair(srcRank, &slot);
   Operation& op = newOperation(false, kMessage, offset, bytes);
   op.peer = srcRank;
   op.slot = slot;
@@ -209,8 +207,7 @@ void UnboundBuffer::request(const RemoteKey& anyKey, bool isPut, uint64_t slot,
     context_.domain().changed();
     return;
   }
-  Pair& pair = context_.usablePair(key->rank);
-  context_.checkPresent(pair, nullptr);
+  Pair& pair = context_.presentPair(key->rank, nullptr);
   Operation& op =
       newOperation(isPut, isPut ? kPutRequest : kGetRequest, offset, nbytes);
   op.peer = key->rank;

@@ -157,6 +157,12 @@ class Context final : public transport::Context,
   void failLocked(internal::CausePtr cause);
   void failNew(internal::Cause::Kind kind, int culprit,
                const std::string& text);
+  // The peer cannot be reached, or closed a connection before its first word:
+  // perhaps because of a third one's death, of which this rank is about to
+  // hear. Unless it does within a moment, `why` is the cause.
+  void suspect(int peer, const std::string& why);
+  internal::Cause causeOf(internal::Cause::Kind kind, int culprit,
+                          const std::string& text) const;
   // Gives up the lock meanwhile.
   void timedOut(ProgressDomain::Lock& lock, const OperationOwner& owner,
                 const char* what, std::chrono::nanoseconds elapsed);

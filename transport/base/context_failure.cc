@@ -42,13 +42,27 @@ void Context::failTimeout(ProgressDomain::Lock& lock, Cause cause) {
   failLocked(std::make_shared<const Cause>(std::move(cause)));
 }
 
+Cause Context::causeOf(Cause::Kind kind, int culprit,
+                       const std::string& text) const {
+  Cause cause;
+  cause.kind = kind;
+  cause.foundBy = rank();
+  cause.culprit = culprit;
+  cause.text = text.substr(0, Cause::kMaxText);
+  return cause;
+}
+
 void Context::failNew(Cause::Kind kind, int culprit, const std::string& text) {
-  auto cause = std::make_shared<Cause>();
-  cause->kind = kind;
-  cause->foundBy = rank();
-  cause->culprit = culprit;
-  cause->text = text.substr(0, Cause::kMaxText);
-  failLocked(std::move(cause));
+  failLocked(std::make_shared<Cause>(causeOf(kind, culprit, text)));
+}
+
+void Context::suspect(int peer, const std::string& why) {
+  if (joined_) {
+    Lifelines::instance().suspect(worldNonce_, nonce_,
+                                  causeOf(Cause::Kind::kPeerLost, peer, why));
+  } else {
+    failNew(Cause::Kind::kPeerLost, peer, why);
+  }
 }
 
 // The first cause wins. All peers are told; then nothing refers to the memory

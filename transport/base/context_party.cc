@@ -203,20 +203,7 @@ void Context::onConnectFailed(uint64_t tag, Failure failure,
     return;  // the peer's own call is on its way
   }
   if (complete_) {
-    const std::string why =
-        MakeString("cannot reach rank ", peer, " at ", text);
-    if (!joined_) {
-      failNew(Cause::Kind::kPeerLost, peer, why);
-      return;
-    }
-    // The peer may have closed because of a third one's death, of which this
-    // rank is about to hear.
-    Cause cause;
-    cause.kind = Cause::Kind::kPeerLost;
-    cause.foundBy = rank();
-    cause.culprit = peer;
-    cause.text = why.substr(0, Cause::kMaxText);
-    Lifelines::instance().suspect(worldNonce_, nonce_, cause);
+    suspect(peer, MakeString("cannot reach rank ", peer, " at ", text));
   } else if (failure == Failure::kRefused && !trouble.empty()) {
     failNew(Cause::Kind::kIo, peer,
             MakeString("cannot make a link to rank ", peer, ": ", trouble));

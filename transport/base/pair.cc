@@ -161,6 +161,7 @@ void Pair::returnCredits(uint64_t cost) {
 }
 
 void Pair::takeHeader(const FrameHeader& header) {
+  heard_ = true;
   credits_ += header.credits;
   pruneSeen(header.seen);
 }
@@ -328,13 +329,17 @@ void Pair::onLost(internal::Cause cause, bool ended) {
     departed_ = true;  // it ended because we did
     return;
   }
-  context_.failNew(
-      internal::Cause::Kind::kPeerLost, peer_,
+  const std::string why =
       MakeString("lost the connection to rank ", peer_,
                  ended ? ": it was closed without a farewell (did the process"
                          " die?)"
                        : ": ",
-                 ended ? "" : cause.text));
+                 ended ? "" : cause.text);
+  if (heard_) {
+    context_.failNew(internal::Cause::Kind::kPeerLost, peer_, why);
+  } else {
+    context_.suspect(peer_, why);
+  }
 }
 
 void Pair::sayBye() {

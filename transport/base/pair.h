@@ -324,6 +324,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   bool departed_ = false;  // the peer said bye, or this side closed the pair
   bool closedHere_ = false;
   bool failed_ = false;
+  bool heard_ = false;  // a frame of the peer's has come
   PumpEntry pump_{*this};
 
   SlotTable slots_;

@@ -92,8 +92,10 @@ bool VerbsLink::read(char* local, size_t bytes, const base::Region* region,
 }
 
 void VerbsLink::uncork() {
-  sends().uncork();
-  touch();
+  if (!endpoint_->destroyed()) {
+    sends().uncork();
+    touch();
+  }
 }
 
 void VerbsLink::finish() {

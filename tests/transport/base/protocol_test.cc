@@ -251,6 +251,66 @@ TEST_P(ProtocolTest, ALostLinkIsAnErrorOnBothSides) {
   }
 }
 
+// A rank that has failed closes what was just being connected: whoever sees
+// that hears from the others why, and names no other rank. Who is slow to hear
+// (the machine stood still) has another round.
+TEST_P(ProtocolTest, AConnectionClosedBeforeItsFirstWordWaitsForTheNews) {
+  constexpr int kRounds = 20;
+  bool heard = false;
+  for (int round = 0; round < kRounds && !heard; round++) {
+    const FakeOptions options = this->options();
+    options.watch->loseAtFrame = 1;
+    std::atomic<int> named{0};
+    spawn(Mode::kThreads, fakeDevices(options), 3,
+          [&](const ContextPtr& context) {
+            if (context->rank == 2) {  // leaves, to the others' harm
+              while (options.watch->frames == 0) {
+                std::this_thread::yield();
+              }
+              return;
+            }
+            Message out(context, 8);
+            Message in(context, 8);
+            if (context->rank == 0) {  // the first word, and it is lost
+              out.buffer->send(1, 0);
+            }
+            try {
+              in.buffer->recv(context->rank == 0 ? 1 : 2, 1);
+              in.buffer->waitRecv(std::chrono::seconds(20));
+              ADD_FAILURE() << "no error on rank " << context->rank;
+            } catch (const IoException& e) {
+              const std::string text = e.what();
+              named += text.find("rank 2 left") != std::string::npos ? 1 : 0;
+            }
+          });
+    heard = named == 2;
+  }
+  EXPECT_TRUE(heard);
+}
+
+// And names who closed it when there is none.
+TEST_P(ProtocolTest, AConnectionClosedBeforeItsFirstWordIsAnError) {
+  const FakeOptions options = this->options();
+  options.watch->loseAtFrame = 1;
+  spawn(Mode::kThreads, fakeDevices(options), 2,
+        [&](const ContextPtr& context) {
+          const int peer = 1 - context->rank;
+          try {
+            Message out(context, 8);
+            Message in(context, 8);
+            out.buffer->send(peer, 0);
+            in.buffer->recv(peer, 0);
+            in.buffer->waitRecv(std::chrono::seconds(20));
+            ADD_FAILURE() << "no error on rank " << context->rank;
+          } catch (const IoException& e) {
+            const std::string text = e.what();
+            EXPECT_NE(text.find(MakeString("rank ", peer)), std::string::npos)
+                << text;
+            EXPECT_EQ(text.find("Timed out"), std::string::npos) << text;
+          }
+        });
+}
+
 // What a peer sends is data from outside: it may fail the context, and nothing
 // else (a sanitizer watches).
 void runWithAlteredFrame(const FakeOptions& options, uint64_t frame) {

@@ -26,6 +26,7 @@ struct Statistics {
   uint64_t creditsSent = 0;    // frames that only return credits
   uint64_t unexpected = 0;     // messages that met no receive
   uint64_t bytesCopied = 0;    // through bounce memory, by this process
+  uint64_t bytesLent = 0;      // received, from memory that the peer has lent
   uint64_t allocations = 0;    // of bounce memory and operation storage
   uint64_t registrations = 0;  // of memory with a device
   uint64_t posts = 0;          // work requests

@@ -146,6 +146,10 @@ class Link {
     return false;
   }
 
+  // pull: the peer will be told of these bytes, and read them. It may be given
+  // a shorter way to them.
+  virtual void lend(const char* data, size_t bytes) { (void)data, (void)bytes; }
+
   // More sends may follow at once / have ended: a link may batch between them.
   virtual void cork() {}
   virtual void uncork() {}

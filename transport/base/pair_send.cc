@@ -135,6 +135,7 @@ void Pair::announce(Operation& op, SlotState& state) {
       h.offset = region->remoteAddress() + op.regionOffset;
       h.key = region->remoteKey();
     }
+    link_->lend(op.data, op.bytes);
   }
   context_.counts().announcesSent++;
   sendControl(h);

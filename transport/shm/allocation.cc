@@ -91,6 +91,7 @@ int Allocation::descriptor() const {
 }
 
 void Allocation::withdraw(size_t offset, size_t bytes) noexcept {
+  label().withdrawn.store(1, std::memory_order_relaxed);
   if (!memory_->makePrivate(offset, offset + bytes)) {
     GLOO_ERROR("other ranks may still write to ", bytes,
                " bytes of shared memory, although an operation has failed: ",

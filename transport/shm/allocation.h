@@ -35,6 +35,10 @@ class Allocation final : public base::SharedAllocation {
     // relaxed: nothing is read because of it
     return label().freed.load(std::memory_order_relaxed) != 0;
   }
+  // What is mapped here is what its owner sees.
+  bool current() const {
+    return !freed() && label().withdrawn.load(std::memory_order_relaxed) == 0;
+  }
   int descriptor() const override;
   void withdraw(size_t offset, size_t bytes) noexcept override;
 
@@ -48,6 +52,7 @@ class Allocation final : public base::SharedAllocation {
     char magic[8];
     uint64_t id;
     std::atomic<uint32_t> freed;
+    std::atomic<uint32_t> withdrawn;  // in part
   };
 
   Allocation(std::unique_ptr<SealedMemory> memory, size_t bytes, uint64_t id)

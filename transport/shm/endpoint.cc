@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "gloo/common/error.h"
+#include "transport/shm/descriptor_message.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
@@ -82,12 +83,6 @@ void checkUser() {
   }
 }
 
-// The control message that carries one descriptor.
-union Control {
-  cmsghdr header;
-  char bytes[CMSG_SPACE(sizeof(int))];
-};
-
 }  // namespace
 
 Endpoint::Endpoint() : name_(makeSecret()), listener_(makeSocket()) {
@@ -150,26 +145,10 @@ void Endpoint::acceptAll() {
 
 // False: nothing will come of it.
 bool Endpoint::receive(Waiting& waiting) {
-  iovec part{waiting.token.data(), waiting.token.size()};
-  Control control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.bytes;
-  message.msg_controllen = sizeof(control.bytes);
-  const ssize_t n = ::recvmsg(waiting.handover.socket.get(), &message,
-                              MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  const ssize_t n = receiveDescriptor(waiting.handover.socket.get(),
+                                      waiting.token, waiting.handover.memory);
   if (n < 0) {
     return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
-  }
-  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr;
-       c = CMSG_NXTHDR(&message, c)) {
-    if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-        c->cmsg_len == CMSG_LEN(sizeof(int))) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-      waiting.handover.memory = base::UniqueFd(fd);
-    }
   }
   waiting.complete = n == static_cast<ssize_t>(waiting.token.size()) &&
                      static_cast<bool>(waiting.handover.memory);
@@ -195,21 +174,8 @@ Handover dial(const Secret& name) {
 }
 
 void handOver(const Handover& to, const Secret& token, int memory) {
-  Secret bytes = token;
-  iovec part{bytes.data(), bytes.size()};
-  Control control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.bytes;
-  message.msg_controllen = sizeof(control.bytes);
-  cmsghdr* c = CMSG_FIRSTHDR(&message);
-  c->cmsg_level = SOL_SOCKET;
-  c->cmsg_type = SCM_RIGHTS;
-  c->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(c), &memory, sizeof(memory));
-  if (::sendmsg(to.socket.get(), &message, MSG_NOSIGNAL) !=
-      static_cast<ssize_t>(bytes.size())) {
+  if (sendDescriptor(to.socket.get(), token, memory) !=
+      static_cast<ssize_t>(token.size())) {
     GLOO_THROW_IO_EXCEPTION("cannot hand over shared memory: ",
                             base::errnoText(errno));
   }

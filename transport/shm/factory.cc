@@ -194,6 +194,7 @@ void ShmFactory::addStatistics(internal::Statistics& total) const {
   total.bytesSent += mine.bytesSent;
   total.bytesReceived += mine.bytesReceived;
   total.bytesCopied += mine.bytesCopied;
+  total.bytesLent += mine.bytesLent;
 }
 
 }  // namespace transport::shm

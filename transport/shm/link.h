@@ -13,6 +13,7 @@
 #include "transport/base/destruction.h"
 #include "transport/base/link.h"
 #include "transport/base/socket.h"
+#include "transport/shm/loans.h"
 #include "transport/shm/poller.h"
 #include "transport/shm/process_memory.h"
 #include "transport/shm/queue.h"
@@ -43,6 +44,7 @@ class ShmLink final : public base::Link {
                           void* token) override;
   [[nodiscard]] bool read(char* local, size_t bytes, const base::Region* region,
                           base::RemoteMemory remote, void* token) override;
+  void lend(const char* data, size_t bytes) override;
   void finish() override;
   void finishWith(const base::FrameHeader& last, const char* payload) override;
   bool flushed() const override { return queue_.empty(); }
@@ -56,7 +58,7 @@ class ShmLink final : public base::Link {
 
   // True if anything moved.
   bool poll();
-  // The socket has something to say: a ring, or the end.
+  // The socket has something to say: a ring, a loan, or the end.
   void onSocket();
   // Before sleep: rings are asked for. True when there is work already.
   bool arm();
@@ -107,6 +109,7 @@ class ShmLink final : public base::Link {
   FrameQueue queue_;
   std::vector<void*> completed_;  // tokens not yet reported
   std::vector<Read> reads_;
+  Loans loans_;
   size_t readBudget_ = 0;  // bytes that may still be read in this round
   int readError_ = 0;
   bool finishing_ = false;

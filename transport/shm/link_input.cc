@@ -173,12 +173,8 @@ void ShmLink::lose(const std::string& text, bool ended) {
 }
 
 void ShmLink::onSocket() {
-  char bytes[64];
   poller_.statistics().systemCalls++;
-  const ssize_t n = ::recv(socket_.get(), bytes, sizeof(bytes), MSG_DONTWAIT);
-  const bool busy =
-      n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
-  if (n <= 0 && !busy && !peerGone_) {
+  if (!loans_.receive(socket_.get()) && !peerGone_) {
     peerGone_ = true;
     poller_.forget(socket_.get());  // it would be readable for ever
   }

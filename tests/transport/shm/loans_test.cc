@@ -1,0 +1,235 @@
+// Memory of the shared allocator in messages.
+#include "transport/shm/loans.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "gloo/internal/statistics.h"
+#include "gloo/transport/shm/allocate.h"
+#include "gloo/transport/shm/device.h"
+#include "gloo/transport/unbound_buffer.h"
+#include "tests/support/spawn.h"
+#include "transport/shm/descriptor_message.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+using transport::base::SharedAllocations;
+using transport::base::UniqueFd;
+using transport::shm::allocate;
+using transport::shm::Loans;
+using transport::shm::Memory;
+
+struct Ends {
+  UniqueFd owner;
+  UniqueFd borrower;
+
+  Ends() {
+    int sockets[2] = {-1, -1};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, sockets),
+              0);
+    owner = UniqueFd(sockets[0]);
+    borrower = UniqueFd(sockets[1]);
+  }
+};
+
+char* bytesOf(const Memory& memory) {
+  return static_cast<char*>(memory.data());
+}
+
+uint64_t addressOf(const char* data) {
+  return reinterpret_cast<uint64_t>(data);
+}
+
+// Reads all that is there.
+void receiveAll(Loans& loans, int socket) {
+  char byte = 0;
+  while (::recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1) {
+    ASSERT_TRUE(loans.receive(socket));
+  }
+}
+
+TEST(LoansTest, WhatIsLentIsFoundByItsAddressInTheOwner) {
+  const Ends ends;
+  const Memory memory = allocate(10000);
+  Loans owner;
+  Loans borrower;
+  owner.lend(ends.owner.get(), bytesOf(memory) + 100, 5000);
+  receiveAll(borrower, ends.borrower.get());
+  const char* const lent =
+      borrower.find(addressOf(bytesOf(memory) + 200), 9800);
+  ASSERT_NE(lent, nullptr);
+  EXPECT_NE(lent, bytesOf(memory) + 200);
+  bytesOf(memory)[200] = 7;
+  EXPECT_EQ(*lent, 7);
+  // Whole pages are lent.
+  EXPECT_NE(borrower.find(addressOf(bytesOf(memory)), 12288), nullptr);
+  EXPECT_EQ(borrower.find(addressOf(bytesOf(memory)), 12289), nullptr);
+  EXPECT_EQ(borrower.find(addressOf(bytesOf(memory)), SIZE_MAX), nullptr);
+  EXPECT_EQ(borrower.find(addressOf(bytesOf(memory)) - 1, 1), nullptr);
+}
+
+TEST(LoansTest, AnAllocationIsLentOnce) {
+  const Ends ends;
+  const Memory memory = allocate(10000);
+  std::vector<char> ordinary(10000);
+  Loans owner;
+  for (int i = 0; i < 100; i++) {
+    owner.lend(ends.owner.get(), bytesOf(memory) + i, 5000);
+    owner.lend(ends.owner.get(), ordinary.data(), ordinary.size());
+  }
+  char bytes[100];
+  EXPECT_EQ(::recv(ends.borrower.get(), bytes, sizeof(bytes), 0), 17);
+  EXPECT_EQ(::recv(ends.borrower.get(), bytes, sizeof(bytes), 0), -1);
+}
+
+TEST(LoansTest, WhatIsFreedOrWithdrawnIsNotFound) {
+  const Ends ends;
+  Memory freed = allocate(10000);
+  Memory withdrawn = allocate(10000);
+  Loans owner;
+  Loans borrower;
+  for (const Memory* memory : {&freed, &withdrawn}) {
+    owner.lend(ends.owner.get(), bytesOf(*memory), 10000);
+    receiveAll(borrower, ends.borrower.get());
+    ASSERT_NE(borrower.find(addressOf(bytesOf(*memory)), 1), nullptr);
+  }
+  const uint64_t at = addressOf(bytesOf(freed));
+  freed = Memory();
+  EXPECT_EQ(borrower.find(at, 1), nullptr);
+  auto& all = SharedAllocations::instance();
+  all.withdraw(all.find(addressOf(bytesOf(withdrawn))).id, 0, 100);
+  EXPECT_EQ(borrower.find(addressOf(bytesOf(withdrawn)), 1), nullptr);
+}
+
+TEST(LoansTest, ManyAreLentOneAfterTheOther) {
+  const Ends ends;
+  Loans owner;
+  Loans borrower;
+  for (int i = 0; i < 300; i++) {
+    const Memory memory = allocate(100);
+    owner.lend(ends.owner.get(), bytesOf(memory), 100);
+    receiveAll(borrower, ends.borrower.get());
+    EXPECT_NE(borrower.find(addressOf(bytesOf(memory)), 100), nullptr);
+  }
+}
+
+TEST(LoansTest, TooManyAreNotLent) {
+  const Ends ends;
+  Loans owner;
+  Loans borrower;
+  std::vector<Memory> memories;
+  for (int i = 0; i < 100; i++) {
+    memories.push_back(allocate(100));
+    owner.lend(ends.owner.get(), bytesOf(memories.back()), 100);
+    receiveAll(borrower, ends.borrower.get());
+  }
+  EXPECT_EQ(std::count_if(memories.begin(), memories.end(),
+                          [&](const Memory& memory) {
+                            return borrower.find(addressOf(bytesOf(memory)),
+                                                 100) != nullptr;
+                          }),
+            64);
+}
+
+TEST(LoansTest, RingsMayStandBetweenTheBytesOfOthers) {
+  const Ends ends;
+  const Memory memory = allocate(100);
+  Loans owner;
+  Loans borrower;
+  const std::vector<char> rings(60, 0);
+  ASSERT_EQ(::send(ends.owner.get(), rings.data(), rings.size(), 0), 60);
+  owner.lend(ends.owner.get(), bytesOf(memory), 100);
+  ASSERT_EQ(::send(ends.owner.get(), rings.data(), rings.size(), 0), 60);
+  receiveAll(borrower, ends.borrower.get());
+  EXPECT_NE(borrower.find(addressOf(bytesOf(memory)), 100), nullptr);
+}
+
+// The peer may send what it likes.
+TEST(LoansTest, WhatIsNoLoanIsNotTaken) {
+  const Ends ends;
+  const Memory memory = allocate(100);
+  const auto range =
+      SharedAllocations::instance().find(addressOf(bytesOf(memory)));
+  const int real = SharedAllocations::instance().byId(range.id)->descriptor();
+  Loans borrower;
+  const auto send = [&](uint64_t id, int descriptor) {
+    char bytes[17] = {1};
+    std::memcpy(bytes + 1, &id, 8);
+    std::memcpy(bytes + 9, &range.begin, 8);
+    if (descriptor < 0) {
+      EXPECT_EQ(::send(ends.owner.get(), bytes, 17, 0), 17);
+    } else {
+      EXPECT_EQ(
+          transport::shm::sendDescriptor(ends.owner.get(), bytes, descriptor),
+          17);
+    }
+    receiveAll(borrower, ends.borrower.get());
+  };
+  send(range.id, -1);                // without memory
+  send(range.id + 1, real);          // another's name
+  send(range.id, ends.owner.get());  // no memory
+  EXPECT_EQ(borrower.find(range.begin, 1), nullptr);
+  send(range.id, real);
+  EXPECT_NE(borrower.find(range.begin, 1), nullptr);
+}
+
+TEST(LoansTest, TheEndOfThePeerIsSeen) {
+  Ends ends;
+  Loans loans;
+  EXPECT_TRUE(loans.receive(ends.borrower.get()));
+  ends.owner.reset();
+  EXPECT_FALSE(loans.receive(ends.borrower.get()));
+}
+
+// Whole, and soon without the kernel.
+TEST(LoansTest, MessagesOutOfTheAllocatorAreReadWithoutTheKernel) {
+  constexpr size_t kBytes = 200000;
+  auto device = transport::shm::CreateDevice();
+  spawn(
+      Mode::kThreads, [&] { return device; }, 2,
+      [&](const std::shared_ptr<transport::Context>& context) {
+        const int peer = 1 - context->rank;
+        const Memory out = allocate(kBytes);
+        std::vector<char> in(kBytes);
+        auto send = context->createUnboundBuffer(out.data(), kBytes);
+        auto recv = context->createUnboundBuffer(in.data(), kBytes);
+        const auto receive = [&](char byte) {
+          recv->recv(peer, 1);
+          recv->waitRecv();
+          EXPECT_EQ(std::count(in.begin(), in.end(), byte),
+                    static_cast<ptrdiff_t>(kBytes));
+        };
+        const auto sendOne = [&](char byte) {
+          std::memset(out.data(), byte, kBytes);
+          send->send(peer, 1);
+          send->waitSend();
+        };
+        // The socket that brings the memory is looked at now and then.
+        bool lent = false;
+        for (int i = 0; i < 10000 && !lent; i++) {
+          const auto before = internal::statisticsOf(*device).bytesLent;
+          const auto sent = static_cast<char>(1 + i % 100);
+          context->rank == 0 ? sendOne(sent) : receive(sent);
+          // Both ranks go by what rank 1 has seen.
+          char seen =
+              internal::statisticsOf(*device).bytesLent - before == kBytes;
+          auto vote = context->createUnboundBuffer(&seen, 1);
+          context->rank == 1 ? vote->send(0, 2) : vote->recv(1, 2);
+          context->rank == 1 ? vote->waitSend() : vote->waitRecv();
+          lent = seen == 1;
+        }
+        EXPECT_TRUE(lent);
+      });
+}
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

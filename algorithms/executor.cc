@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "gloo/common/error.h"
 
@@ -14,8 +15,10 @@ using internal::Operation;
 
 namespace {
 
-// After local work on this many bytes the transport gets a turn.
+// After local work on this many bytes the transport gets a turn; longer work is
+// done in pieces of the second.
 constexpr size_t kPollBytes = 32 * 1024;
+constexpr size_t kPieceBytes = 128 * 1024;
 
 }  // namespace
 
@@ -71,22 +74,40 @@ void Executor::run(const Run& run) {
 }
 
 bool Executor::sweep() {
-  const auto& actions = program_.actions;
-  bool changed = false;
-  const size_t end = std::min(actions.size(), head_ + window_);
+  const size_t end = std::min(program_.actions.size(), head_ + window_);
+  bool changed = sweepReceives(end);
   for (size_t i = head_; i < end; i++) {
-    if (states_[i] == kWaiting) {
-      if (ready(actions[i])) {
-        start(i, actions[i]);
-        changed = true;
-      }
+    const Action& action = program_.actions[i];
+    if (states_[i] != kWaiting || action.kind == ActionKind::kRecv ||
+        !ready(action)) {
+      continue;
     }
-    if (states_[i] == kStarted && finish(i, actions[i])) {
-      changed = true;
+    changed = true;
+    start(i, action);
+    if (action.kind == ActionKind::kSend) {
+      finish(i, action);
+    } else if (action.bytes >= kPollBytes) {
+      break;  // receives that need not wait any more go first
     }
   }
-  while (head_ < actions.size() && states_[head_] == kDone) {
+  while (head_ < program_.actions.size() && states_[head_] == kDone) {
     head_++;
+  }
+  return changed;
+}
+
+// What has ended, and receives that can start: before anything is sent or
+// reduced, so that peers learn where their messages go as early as can be.
+bool Executor::sweepReceives(size_t end) {
+  bool changed = false;
+  for (size_t i = head_; i < end; i++) {
+    const Action& action = program_.actions[i];
+    if (states_[i] == kWaiting && action.kind == ActionKind::kRecv &&
+        ready(action)) {
+      start(i, action);
+      changed = true;
+    }
+    changed |= states_[i] == kStarted && finish(i, action);
   }
   return changed;
 }
@@ -134,15 +155,30 @@ void Executor::perform(const Action& action) {
     if (at(action.target) != at(action.source)) {
       std::memcpy(at(action.target), at(action.source), action.bytes);
     }
-  } else if (action.ownFirst) {
-    run_->reduce(at(action.target), at(action.source), at(action.staged),
-                 action.bytes);
   } else {
-    run_->reduce(at(action.target), at(action.staged), at(action.source),
-                 action.bytes);
+    reduce(action);
   }
   if (action.bytes >= kPollBytes) {
     run_->channel->poll();
+  }
+}
+
+void Executor::reduce(const Action& action) {
+  const Reducer& reducer = run_->reduce;
+  char* const target = at(action.target);
+  const char* left = at(action.source);
+  const char* right = at(action.staged);
+  if (!action.ownFirst) {
+    std::swap(left, right);
+  }
+  const size_t piece = std::max<size_t>(1, kPieceBytes / reducer.elementSize) *
+                       reducer.elementSize;
+  for (size_t done = 0; done < action.bytes; done += piece) {
+    if (done > 0) {
+      run_->channel->poll();
+    }
+    reducer(target + done, left + done, right + done,
+            std::min(piece, action.bytes - done));
   }
 }
 

@@ -68,9 +68,11 @@ class Executor {
   using Operation = internal::Operation;
 
   bool sweep();
+  bool sweepReceives(size_t end);
   bool ready(const Action& action) const;
   void start(size_t index, const Action& action);
   void perform(const Action& action);
+  void reduce(const Action& action);
   bool finish(size_t index, const Action& action);
   bool anyEnded() const;
 

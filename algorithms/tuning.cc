@@ -11,6 +11,9 @@ constexpr LinkParameters kShmInside{1e-6, 0.2e-6, 0.3e-6, 1.5e-10, true};
 // Typical: Ethernet of 25 Gb/s, and an RDMA network of 100 Gb/s.
 constexpr LinkParameters kTcpBetween{16e-6, 2e-6, 3e-6, 4e-10, true};
 constexpr LinkParameters kVerbs{1.5e-6, 0.3e-6, 0.3e-6, 9e-11};
+// Ranks that share a host and yet use verbs have Soft-RoCE, most likely: the
+// processor that posts moves the bytes, and each message is system calls.
+constexpr LinkParameters kSoftVerbs{1e-6, 4e-6, 5e-6, 2.5e-10, true};
 
 constexpr double kReducePerByte = 1e-10;
 constexpr double kCopyPerByte = 1e-10;
@@ -34,7 +37,10 @@ Tuning shippedTuning(const std::string& transport, int size, bool oneHost) {
   const bool shm = transport == "shm" || transport == "auto";
   Tuning tuning;
   tuning.network.between = verbs ? kVerbs : kTcpBetween;
-  tuning.network.inside = verbs ? kVerbs : shm ? kShmInside : kTcpInside;
+  tuning.network.inside = verbs && oneHost ? kSoftVerbs
+                          : verbs          ? kVerbs
+                          : shm            ? kShmInside
+                                           : kTcpInside;
   tuning.network.ranksPerHost = oneHost ? size : 1;
   tuning.network.reducePerByte = kReducePerByte;
   tuning.network.copyPerByte = kCopyPerByte;

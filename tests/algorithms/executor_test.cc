@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
 #include <numeric>
 
 #include "gloo/common/error.h"
@@ -230,6 +231,41 @@ TEST(Executor, AThrowingReduceFunctionReachesItsCallerAndFailsTheOthers) {
   EXPECT_THROW(std::rethrow_exception(errors[0]), IoException);
   EXPECT_THROW(std::rethrow_exception(errors[2]), IoException);
   EXPECT_EQ(0u, ranks.world().pending());
+}
+
+// What comes behind a long reduction is known of before it.
+TEST(Executor, ReceivesAreStartedBeforeWhatTakesLong) {
+  constexpr size_t kCount = 64 << 10;
+  FakeOptions eager;
+  eager.synchronous = false;
+  internal::Profile profile;
+  profile.segmentBytes = size_t{1} << 20;
+  Ranks ranks(2, eager, profile);
+  Request request = sumRequest("halving_doubling", kCount);
+  request.inPlace = true;  // so the second receive has to wait for the send
+  request.reduction = internal::Reduction::kCustom;
+  std::barrier meeting(2);
+  ranks.run([&](int, State& state) {
+    std::vector<int64_t> data(kCount, 1);
+    bool first = true;
+    size_t longest = 0;
+    const internal::ReduceFunction add = [&](void* c, const void* a,
+                                             const void* b, size_t n) {
+      if (std::exchange(first, false)) {
+        meeting.arrive_and_wait();
+        EXPECT_EQ(6u, ranks.world().posted());  // a send and two receives each
+        meeting.arrive_and_wait();
+      }
+      longest = std::max(longest, n * sizeof(int64_t));
+      sum<int64_t>(c, a, b, n);
+    };
+    Arguments arguments = sumArguments(data, data);
+    arguments.kernel = nullptr;
+    arguments.function = &add;
+    state.run(request, arguments);
+    EXPECT_EQ(std::vector<int64_t>(kCount, 2), data);
+    EXPECT_LE(longest, size_t{128} << 10);
+  });
 }
 
 TEST(Executor, AMessageShorterThanItsReceiveIsAMismatch) {

@@ -209,6 +209,21 @@ TEST(Selection, VectorsAreCutIntoStripsWhereTheProcessorMovesThem) {
   EXPECT_EQ(0u, strip(Collective::kAlltoall, 2));
 }
 
+// Each message costs the processor that moves the bytes more than it hides.
+TEST(Selection, RanksOfOneHostSendFewMessagesOverVerbs) {
+  Profile profile;
+  profile.hostOfRank = {0, 0};
+  const Selection selection(profile, 2, "ibverbs");
+  const auto choose = [&](size_t bytes) {
+    return selection.choose(Collective::kAllreduce, {0, 2}, bytes, nullptr,
+                            kLimit);
+  };
+  EXPECT_EQ("recursive_doubling", choose(64 << 10).algorithm->name);
+  EXPECT_GE(choose(64 << 10).segmentBytes, 64u << 10);
+  EXPECT_EQ("halving_doubling", choose(1 << 20).algorithm->name);
+  EXPECT_GE(choose(1 << 20).segmentBytes, 512u << 10);
+}
+
 TEST(Selection, AFixedSegmentLengthIsThatOfAllAlgorithms) {
   const Selection selection(datacentre(), 8, 12345);
   for (const AlgorithmInfo& info : algorithmsOf(Collective::kAllreduce)) {

@@ -144,6 +144,9 @@ class Context final : public transport::Context,
     checkPresent(pair, receiveSlot);
     return pair;
   }
+  // The same, for a message of so many bytes. One that is going to wait for an
+  // advert looks first whether that is there already.
+  Pair& pairToSendTo(int peer, uint64_t slot, size_t bytes);
   void throwIfFailed(std::string_view operation) const {
     if (cause_ != nullptr) {
       throwFailure(operation);

@@ -76,6 +76,16 @@ void Context::checkPresent(Pair& pair, const uint64_t* receiveSlot) {
   throwIfFailed(MakeString("operation with rank ", pair.peer()));
 }
 
+// What it hears may be that the peer has left, or that the context has failed.
+Pair& Context::pairToSendTo(int peer, uint64_t slot, size_t bytes) {
+  Pair& pair = presentPair(peer, nullptr);
+  if (!pair.wouldAnnounce(slot, bytes)) {
+    return pair;
+  }
+  domain().visit();
+  return presentPair(peer, nullptr);
+}
+
 void Context::checkSources(const std::vector<int>& sources, uint64_t slot) {
   if (sources.empty()) {
     GLOO_THROW_INVALID_OPERATION_EXCEPTION("rank ", rank(),
@@ -237,7 +247,8 @@ void Context::post(Operation& op, bool isSend, int peer, uint64_t slot,
                    void* data, size_t bytes, uint64_t check) {
   origin_.check("context");
   auto lock = this->lock();
-  Pair& pair = presentPair(peer, isSend ? nullptr : &slot);
+  Pair& pair =
+      isSend ? pairToSendTo(peer, slot, bytes) : presentPair(peer, &slot);
   reset(op);
   op.isSend = isSend;
   op.peer = peer;

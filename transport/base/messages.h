@@ -101,6 +101,10 @@ struct SlotState {
   uint64_t unseen = 0;
   uint64_t sent = 0;  // messages introduced since the state was made
 
+  // For the next message.
+  bool hasAdvert() const {
+    return !adverts.empty() && adverts.front()->target == sent;
+  }
   bool idle() const {
     return recvs.empty() && arrivals.empty() && announced.empty() &&
            adverts.empty() && unseen == 0 && cancelling == 0;

@@ -132,6 +132,10 @@ class Pair final : public transport::Pair, public LinkHandler {
   // The context failed meanwhile: the peer is told why.
   void attachFailed(std::unique_ptr<Link> link, const internal::Cause& cause);
 
+  // push: a message of so many bytes that were sent now would have to wait for
+  // memory of the peer's.
+  bool wouldAnnounce(uint64_t slot, size_t bytes) const;
+
   // kMessage to, or from, this peer.
   void startSend(Operation& op);
   void startRecv(Operation& op);

@@ -48,14 +48,17 @@ void Pair::startSend(Operation& op) {
   }
 }
 
-// The advert for the next message on this slot, taken out; null if there is
-// none.
-StoredAdvert* Pair::advertFor(SlotState& state) {
-  StoredAdvert* advert = state.adverts.front();
-  if (advert == nullptr || advert->target != state.sent) {
-    return nullptr;
+bool Pair::wouldAnnounce(uint64_t slot, size_t bytes) const {
+  if (link_ == nullptr || !caps_.remoteWrite || bytes <= caps_.eagerBytes) {
+    return false;
   }
-  return state.adverts.popFront();
+  const SlotState* state = slots_.find(slot);
+  return state == nullptr || !state->hasAdvert();
+}
+
+// Taken out; null if there is none.
+StoredAdvert* Pair::advertFor(SlotState& state) {
+  return state.hasAdvert() ? state.adverts.popFront() : nullptr;
 }
 
 void Pair::introduce(Operation& op, SlotState& state, bool announced) {

@@ -30,6 +30,8 @@ constexpr std::chrono::microseconds kDefaultSpin{500};
 constexpr milliseconds kDoze{1};
 constexpr milliseconds kLongDoze{4};
 constexpr int kDozesUntilLong = 16;
+// In a row, of the background thread, before a thread that is at work.
+constexpr int kMostEvasions = 16;
 
 int coresAvailable() {
   cpu_set_t set;
@@ -335,9 +337,18 @@ bool ProgressDomain::doze() {
 }
 
 // Nobody waits: moves what is in flight until nothing moves, then sleeps until
-// something arrives. Returns when a thread drives, or after an event.
+// something arrives. Returns when a thread drives, or after an event, or at
+// once where another thread is at work: that one will wait, most likely, and
+// should not find that the lock was taken to hand over something long.
 void ProgressDomain::tend() {
-  Lock lock = this->lock();
+  Lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    if (++evasions_ < kMostEvasions) {
+      return;
+    }
+    lockInTurn(lock);
+  }
+  evasions_ = 0;
   const uint64_t before = drives_;
   while (!stopping_ && !driving_ && drives_ == before) {
     if (poll()) {

@@ -157,6 +157,7 @@ class ProgressDomain {
   std::atomic<bool> backgroundDeep_{false};
   bool driverAsleep_ = false;
   bool backgroundAsleep_ = false;
+  int evasions_ = 0;  // of the background thread
   std::atomic<bool> stopping_{false};
   std::atomic<bool> busyPoll_{false};
   std::atomic<bool> crowded_{false};

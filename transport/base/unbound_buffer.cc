@@ -130,7 +130,7 @@ void UnboundBuffer::send(int dstRank, uint64_t slot, size_t offset,
                          size_t nbytes) {
   const size_t bytes = checkedBytes("send", offset, nbytes);
   auto lock = context_.lock();
-  Pair& pair = context_.presentPair(dstRank, nullptr);
+  Pair& pair = context_.pairToSendTo(dstRank, slot, bytes);
   Operation& op = newOperation(true, kMessage, offset, bytes);
   op.peer = dstRank;
   op.slot = slot;

@@ -154,6 +154,26 @@ TEST_F(VerbsCountsTest, ASendThatCameFirstCostsOneAnnouncementMore) {
   });
 }
 
+TEST_F(VerbsCountsTest, ASendLooksForItsAdvertBeforeItAnnounces) {
+  run([](Rank& rank) {
+    Message message(rank.context, kLarge);
+    const Statistics before = rank.now();
+    for (int round = 0; round < 50; round++) {
+      if (rank.number() == 1) {
+        message.buffer->recv(0, kSlot);
+      }
+      rank.meeting.arrive_and_wait();  // nobody has looked yet
+      if (rank.number() == 0) {
+        message.buffer->send(1, kSlot);
+        EXPECT_TRUE(message.buffer->waitSend());
+      } else {
+        EXPECT_TRUE(message.buffer->waitRecv());
+      }
+    }
+    EXPECT_EQ(rank.now().announcesSent, before.announcesSent);
+  });
+}
+
 // A run for each size: a buffer that goes takes its advert back, which is a
 // post at each end.
 TEST_F(VerbsCountsTest, ABoundSendIsOneWriteAndNothingElse) {

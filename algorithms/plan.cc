@@ -129,6 +129,7 @@ Extent extentOfMessages(const Program& program, Memory memory, size_t bytes) {
     if (travels && action.bytes > bytes && place.memory == memory) {
       extent.begin = std::min(extent.begin, place.offset);
       extent.end = std::max(extent.end, place.offset + action.bytes);
+      (action.kind == ActionKind::kSend ? extent.sent : extent.received) = true;
       messages++;
     }
   }

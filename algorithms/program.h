@@ -87,6 +87,8 @@ struct Program {
 struct Extent {
   size_t begin = 0;
   size_t end = 0;
+  bool sent = false;  // messages come from there
+  bool received = false;
 };
 
 // What messages of more than `bytes` use of a memory, if they are several;

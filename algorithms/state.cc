@@ -89,7 +89,9 @@ class CallersMemory {
     Extent output = plan.longOutput;
     if (arguments.input == arguments.output && input.end > 0) {
       output = output.end > 0 ? Extent{std::min(input.begin, output.begin),
-                                       std::max(input.end, output.end)}
+                                       std::max(input.end, output.end),
+                                       input.sent || output.sent,
+                                       input.received || output.received}
                               : input;
       input = {};
     }
@@ -107,7 +109,7 @@ class CallersMemory {
     if (extent.end > 0) {
       kept = channel.keep(
           static_cast<char*>(const_cast<void*>(memory)) + extent.begin,
-          extent.end - extent.begin);
+          extent.end - extent.begin, extent.sent && extent.received);
     }
   }
 

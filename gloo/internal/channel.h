@@ -116,7 +116,10 @@ class GLOO_API Channel {
                         size_t bytes, uint64_t check = 0) = 0;
 
   // Does not own the memory, which stays in place. Null: nothing to register.
-  virtual std::unique_ptr<KeptMemory> keep(void* data, size_t bytes);
+  // `bothWays`: messages will come from there and go there; what peers may
+  // write and what is sent is then registered once.
+  virtual std::unique_ptr<KeptMemory> keep(void* data, size_t bytes,
+                                           bool bothWays = false);
 
   // Drives progress until ready() is true. ready is called by this thread,
   // often, under the domain's lock: it must be quick and only read states of

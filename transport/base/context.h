@@ -83,8 +83,10 @@ class Context final : public transport::Context,
                 size_t bytes, uint64_t check) override;
   void postRecv(Operation& op, int src, uint64_t slot, void* data, size_t bytes,
                 uint64_t check) override;
-  std::unique_ptr<internal::KeptMemory> keep(void* data, size_t bytes) override;
-  std::unique_ptr<KeptMemory> keepAs(MemoryKind kind, void* data, size_t bytes);
+  std::unique_ptr<internal::KeptMemory> keep(void* data, size_t bytes,
+                                             bool bothWays) override;
+  std::unique_ptr<KeptMemory> keepAs(MemoryKind kind, void* data, size_t bytes,
+                                     bool bothWays = false);
   bool waitUntil(const std::function<bool()>& ready,
                  Deadline deadline) override;
   void poll() override;

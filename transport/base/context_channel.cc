@@ -86,7 +86,8 @@ void Context::poll() {
 
 internal::Channel::~Channel() = default;
 
-std::unique_ptr<internal::KeptMemory> internal::Channel::keep(void*, size_t) {
+std::unique_ptr<internal::KeptMemory> internal::Channel::keep(void*, size_t,
+                                                              bool) {
   return nullptr;
 }
 

@@ -123,9 +123,10 @@ bool Context::makeVisible(int device) {
 }
 
 KeptMemory::KeptMemory(Context& context, MemoryKind kind, void* data,
-                       size_t bytes)
+                       size_t bytes, bool bothWays)
     : context_(context),
       kind_(kind),
+      bothWays_(bothWays),
       data_(static_cast<char*>(data)),
       bytes_(bytes) {}
 
@@ -142,6 +143,9 @@ bool KeptMemory::holds(const Operation& op) const {
 }
 
 const Region* KeptMemory::regionFor(Rights rights) {
+  if (bothWays_ && rights == Rights::kLocal) {
+    rights = Rights::kRemoteWrite;  // which may be read here all the same
+  }
   auto& region = regions_.at(static_cast<size_t>(rights));
   if (region == nullptr) {
     region = context_.registerMemory(data_, bytes_, kind_, rights);
@@ -149,19 +153,20 @@ const Region* KeptMemory::regionFor(Rights rights) {
   return region.get();
 }
 
-std::unique_ptr<internal::KeptMemory> Context::keep(void* data, size_t bytes) {
+std::unique_ptr<internal::KeptMemory> Context::keep(void* data, size_t bytes,
+                                                    bool bothWays) {
   if (!device_->factory().caps().needsRegions) {
     return nullptr;
   }
-  return keepAs(memoryKindOf(data, bytes), data, bytes);
+  return keepAs(memoryKindOf(data, bytes), data, bytes, bothWays);
 }
 
 std::unique_ptr<KeptMemory> Context::keepAs(MemoryKind kind, void* data,
-                                            size_t bytes) {
+                                            size_t bytes, bool bothWays) {
   if (bytes == 0) {
     return nullptr;
   }
-  auto kept = std::make_unique<KeptMemory>(*this, kind, data, bytes);
+  auto kept = std::make_unique<KeptMemory>(*this, kind, data, bytes, bothWays);
   const auto lock = this->lock();
   kept_.emplace(static_cast<const char*>(data), kept.get());
   if (deviceOf(kind) >= 0) {

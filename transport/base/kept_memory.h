@@ -18,7 +18,9 @@ class Context;
 // destructor takes the domain's lock; the rest REQUIRES it.
 class KeptMemory final : public internal::KeptMemory {
  public:
-  KeptMemory(Context& context, MemoryKind kind, void* data, size_t bytes);
+  // `bothWays`: see Channel::keep.
+  KeptMemory(Context& context, MemoryKind kind, void* data, size_t bytes,
+             bool bothWays);
   ~KeptMemory() override;
 
   bool holds(const internal::Operation& op) const;
@@ -34,6 +36,7 @@ class KeptMemory final : public internal::KeptMemory {
   Context& context_;
   Origin origin_;
   const MemoryKind kind_;
+  const bool bothWays_;
   char* const data_;
   const size_t bytes_;
   std::array<std::unique_ptr<Region>, kRights> regions_;

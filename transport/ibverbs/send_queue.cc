@@ -62,18 +62,25 @@ bool SendQueue::send(const FrameHeader& header, const char* payload,
   return token == nullptr;
 }
 
-bool SendQueue::write(const char* local, size_t bytes, uint32_t localKey,
-                      bool hosts, base::RemoteMemory remote, uint32_t immediate,
-                      void* token) {
-  counts_.bytesSent += bytes;
+SendQueue::Item SendQueue::writeOf(const char* local, size_t bytes,
+                                   base::RemoteMemory remote,
+                                   uint32_t immediate) {
   Item item;
   item.what = What::kWrite;
   item.local = local;
   item.bytes = bytes;
-  item.localKey = localKey;
-  item.hosts = hosts;
   item.remote = remote;
   item.immediate = immediate;
+  return item;
+}
+
+bool SendQueue::write(const char* local, size_t bytes, uint32_t localKey,
+                      bool hosts, base::RemoteMemory remote, uint32_t immediate,
+                      void* token) {
+  counts_.bytesSent += bytes;
+  Item item = writeOf(local, bytes, remote, immediate);
+  item.localKey = localKey;
+  item.hosts = hosts;
   // What the peer is told of may be said to be sent as soon as it is copied;
   // of the rest, a completion says that it has arrived.
   const bool copied =
@@ -89,13 +96,8 @@ bool SendQueue::write(const char* local, size_t bytes, uint32_t localKey,
 
 bool SendQueue::writeNow(const char* local, size_t bytes,
                          base::RemoteMemory remote, uint32_t immediate) {
-  Item item;
-  item.what = What::kWrite;
-  item.local = local;
-  item.bytes = bytes;
-  item.remote = remote;
-  item.immediate = immediate;
-  if (!fitsInline(bytes) || !postNow(item)) {
+  if (!fitsInline(bytes) ||
+      !postNow(writeOf(local, bytes, remote, immediate))) {
     return false;
   }
   counts_.bytesSent += bytes;

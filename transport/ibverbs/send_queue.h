@@ -110,6 +110,8 @@ class SendQueue {
     bool slot = false;
     bool end = false;
   };
+  static Item writeOf(const char* local, size_t bytes,
+                      base::RemoteMemory remote, uint32_t immediate);
   static constexpr uint32_t kChain = 16;
   static constexpr uint32_t kNone = UINT32_MAX;
 

@@ -188,11 +188,14 @@ void Connecting::giveUp(const std::string& why) {
 void Connecting::writeRefusal(const std::string& why) {
   constexpr milliseconds kTellLimit(250);
   constexpr size_t kMaxText = 2048;
+  failedRun();
   Record refusal;
   refusal.kind = Record::Kind::kRefusal;
   refusal.rank = own_.rank;
   refusal.size = own_.size;
   refusal.nonce = own_.nonce;
+  refusal.writtenAt = wallClockMicroseconds();
+  refusal.address = own_.bytes;
   refusal.extra.assign(why.begin(),
                        why.begin() + std::min(why.size(), kMaxText));
   try {

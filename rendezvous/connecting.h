@@ -76,6 +76,8 @@ class Connecting {
   bool decodeAddress(int rank, const Record& record, PeerAddress* address,
                      std::string* why) const;
 
+  bool isOwnRunsRefusal(int rank, const Record& refusal) const;
+
   bool isAlive(const PeerAddress& peer);
   void checkSize(const PeerAddress& other);
 

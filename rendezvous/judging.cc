@@ -29,8 +29,8 @@ void Connecting::consider(int rank, const Bytes& bytes, bool old) {
   }
   if (record->kind == Record::Kind::kRefusal) {
     peer.trouble = std::string(record->extra.begin(), record->extra.end());
-    if (!old) {
-      giveUp(peer.trouble);
+    if (!old || isOwnRunsRefusal(rank, *record)) {
+      giveUp(std::string(peer.trouble));
     }
     return;
   }
@@ -61,6 +61,14 @@ bool Connecting::decodeAddress(int rank, const Record& record,
     return false;
   }
   return true;
+}
+
+// The others may have given up while this rank was still on its way here.
+bool Connecting::isOwnRunsRefusal(int rank, const Record& refusal) const {
+  PeerAddress writer;
+  std::string why;
+  return decodeAddress(rank, refusal, &writer, &why) &&
+         writer.hostId == own_.hostId && isRefusalOfThisRun(refusal.writtenAt);
 }
 
 bool Connecting::isAlive(const PeerAddress& peer) {
@@ -131,6 +139,10 @@ bool Connecting::adopt(const Bytes& serialized, const PeerAddress& zero) {
 void Connecting::checkClaim(const Bytes& bytes) {
   std::string why;
   const auto record = decodeRecord(bytes, &why);
+  if (record && record->kind == Record::Kind::kRefusal &&
+      isOwnRunsRefusal(own_.rank, *record)) {
+    giveUp(std::string(record->extra.begin(), record->extra.end()));
+  }
   PeerAddress other;
   if (!record || record->kind != Record::Kind::kAddress ||
       !decodeAddress(own_.rank, *record, &other, &why) ||

@@ -1,5 +1,6 @@
 #include "rendezvous/liveness.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,15 +17,33 @@ namespace rendezvous {
 namespace {
 
 std::atomic<uint64_t> lastEnd{0};
+std::atomic<bool> hasFailed{false};
 
-// When this process began: field 22 of /proc/self/stat, in clock ticks since
-// boot (proc(5)). Not cached: a forked child began later.
+// A moment in this process: when the library was loaded, or fork() returned.
+struct FirstSeen {
+  pid_t pid = 0;
+  uint64_t at = 0;
+};
+FirstSeen firstSeen;
+
+void seeProcess() { firstSeen = {::getpid(), wallClockMicroseconds()}; }
+
+// At load time, and in each forked child.
+[[maybe_unused]] const int installed =
+    (seeProcess(), pthread_atfork(nullptr, nullptr, &seeProcess));
+
+// When this process began, or a little later, never earlier: a run that
+// follows another at once begins within the clock tick in which the other one
+// wrote. Field 22 of /proc/self/stat is in ticks since boot, rounded down
+// (proc(5)).
 uint64_t processBegan() {
+  const uint64_t seen =
+      firstSeen.pid == ::getpid() ? firstSeen.at : wallClockMicroseconds();
   std::ifstream file("/proc/self/stat");
   const std::string text(std::istreambuf_iterator<char>(file), {});
   const size_t afterName = text.rfind(')');
   if (afterName == std::string::npos) {
-    return wallClockMicroseconds();
+    return seen;
   }
   std::istringstream in(text.substr(afterName + 1));
   std::string skipped;
@@ -37,9 +56,10 @@ uint64_t processBegan() {
   clock_gettime(CLOCK_BOOTTIME, &boot);
   const auto sinceBoot = static_cast<uint64_t>(boot.tv_sec) * 1000000 +
                          static_cast<uint64_t>(boot.tv_nsec) / 1000;
-  const uint64_t began =
-      ticks * 1000000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
-  return wallClockMicroseconds() - (sinceBoot - std::min(began, sinceBoot));
+  const uint64_t endOfTick =
+      (ticks + 1) * 1000000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
+  return std::min(seen, wallClockMicroseconds() -
+                            (sinceBoot - std::min(endOfTick, sinceBoot)));
 }
 
 }  // namespace
@@ -56,7 +76,16 @@ bool isOfThisRun(uint64_t writtenAt) {
   return writtenAt > std::max(processBegan(), lastEnd.load());
 }
 
-void endOfRun() { lastEnd = wallClockMicroseconds(); }
+bool isRefusalOfThisRun(uint64_t writtenAt) {
+  return !hasFailed && isOfThisRun(writtenAt);
+}
+
+void endOfRun() {
+  lastEnd = wallClockMicroseconds();
+  hasFailed = false;
+}
+
+void failedRun() { hasFailed = true; }
 
 }  // namespace rendezvous
 GLOO_NAMESPACE_END

@@ -1,7 +1,7 @@
-// Telling a rank that died while its group was connecting from what an earlier
-// run left behind: both are addresses at which nobody answers. A record of this
+// Telling this run's records from what an earlier run left behind: at both
+// addresses nobody answers when a rank has died or given up. A record of this
 // host that was written after this process began, and after its last group was
-// connected, is of this run.
+// connected, is of this run. All is thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,15 @@ uint64_t wallClockMicroseconds();
 // run.
 bool isOfThisRun(uint64_t writtenAt);
 
+// The same of what a rank wrote when it gave up, but for a process that has
+// tried before: others may have told the end of that attempt after it.
+bool isRefusalOfThisRun(uint64_t writtenAt);
+
 // A group was connected: what was written until now is of no other one.
 void endOfRun();
+
+// A group could not be connected.
+void failedRun();
 
 }  // namespace rendezvous
 GLOO_NAMESPACE_END

@@ -27,7 +27,7 @@ namespace rendezvous {
 struct Record {
   enum class Kind : uint8_t {
     kAddress = 0,  // extra: the profile, from rank 0; else empty
-    kRefusal = 1,  // extra: why the writer gave up; replaces its address
+    kRefusal = 1,  // extra: why the writer gave up; replaces the other
   };
 
   Kind kind = Kind::kAddress;

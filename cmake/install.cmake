@@ -22,12 +22,17 @@ install(FILES
 # tree can be moved.
 file(RELATIVE_PATH gloo_pc_prefix
   ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
-set(gloo_pc_requires_private libhwy)
-if(USE_HWLOC)
-  string(APPEND gloo_pc_requires_private " hwloc")
-endif()
-if(USE_REDIS)
-  string(APPEND gloo_pc_requires_private " hiredis")
+# Only who links the static library needs the packages that it was built with:
+# pkg-config wants to see them, and hands out their flags, whenever they are named.
+set(gloo_pc_requires_private)
+if(NOT BUILD_SHARED_LIBS)
+  set(gloo_pc_requires_private libhwy)
+  if(USE_HWLOC)
+    string(APPEND gloo_pc_requires_private " hwloc")
+  endif()
+  if(USE_REDIS)
+    string(APPEND gloo_pc_requires_private " hiredis")
+  endif()
 endif()
 configure_file(cmake/gloo.pc.in ${PROJECT_BINARY_DIR}/gloo.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/gloo.pc

@@ -60,6 +60,7 @@ std::vector<std::vector<char>> exchangeAll(::gloo::Context& context,
       static_cast<uint64_t>(context.nextSlot(std::max(2 * rounds, 1)));
 
   std::vector<char> blocks;
+  blocks.reserve(size * kLengthBytes);
   ByteWriter(blocks).u32(static_cast<uint32_t>(mine.size()));
   blocks.resize(size * kLengthBytes);
   bruck(context, blocks, kLengthBytes, slot, deadline);

@@ -29,11 +29,13 @@ namespace {
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
-    const auto pattern =
-        std::filesystem::temp_directory_path() / "benchmark.XXXXXX";
-    path_ = pattern.string();
+    const char* const set = std::getenv("TMPDIR");
+    const std::string below = set != nullptr && *set != '\0' ? set : "/tmp";
+    path_ = below + "/benchmark.XXXXXX";
     if (mkdtemp(path_.data()) == nullptr) {
-      throwErrno(("cannot make a directory " + path_).c_str());
+      throwErrno(("cannot make a directory in " + below +
+                  " for the processes to meet in (TMPDIR says where)")
+                     .c_str());
     }
   }
   ~TemporaryDirectory() {

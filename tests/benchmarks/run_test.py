@@ -198,14 +198,25 @@ class Algorithms(unittest.TestCase):
         self.assertIn("cannot write /nonexistent/x", done.stderr)
         self.assertEqual(done.stdout, "")
 
-    def test_a_table_that_is_lost_is_an_error(self):
-        with open("/dev/full", "w", encoding="ascii") as full:
-            done = subprocess.run(
-                [PROGRAM, "--ranks", "2", "--elements", "10",
-                 "--iteration-count", "1", "allreduce_ring"], stdout=full,
-                stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    def test_a_table_or_help_that_is_lost_is_an_error(self):
+        for arguments in (["--ranks", "2", "--elements", "10",
+                           "--iteration-count", "1", "allreduce_ring"],
+                          ["--help"]):
+            with open("/dev/full", "w", encoding="ascii") as full:
+                done = subprocess.run(
+                    [PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE,
+                    text=True, timeout=60, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("not all output could be written to stdout",
+                          done.stderr)
+
+    def test_no_place_for_the_ranks_to_meet_is_named(self):
+        done = subprocess.run(
+            [PROGRAM, "--ranks", "2", "allreduce"], capture_output=True,
+            text=True, timeout=60, check=False,
+            env={**os.environ, "TMPDIR": "/nonexistent"})
         self.assertEqual(done.returncode, 1)
-        self.assertIn("not all output could be written to stdout", done.stderr)
+        self.assertRegex(done.stderr, "/nonexistent .*TMPDIR.*No such file")
 
     def test_a_rank_whose_environment_disagrees_is_named(self):
         with tempfile.TemporaryDirectory() as directory:

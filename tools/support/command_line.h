@@ -54,7 +54,7 @@ int run(const char* program, const Body& body) {
     return printed(program, body());
   } catch (const HelpRequest& help) {
     std::fputs(help.text.c_str(), stdout);
-    return 0;
+    return printed(program, 0);
   } catch (const UsageError& error) {
     std::fprintf(stderr, "%s: %s (--help lists the options)\n", program,
                  error.what());

@@ -1,5 +1,6 @@
 // Memory that the ranks of a host use in place: collectives on it copy nothing
-// through scratch memory. docs/shm.md says which, and how.
+// through scratch memory, long messages out of it need no system call.
+// docs/shm.md says which, and how.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +16,10 @@ class Allocation;
 
 // Owns memory from allocate(). It belongs to no context and may be made before
 // or after they connect; a context hands it to its other ranks, processes of
-// the same user on this host, at the first collective that gains by it. They
-// write to it only the results of a collective, and nothing any more once that
-// has returned or thrown. For whatever does not know of it, it is ordinary
-// memory.
+// the same user on this host, at the first collective or message that gains by
+// it. They write to it only the results of a collective, and nothing any more
+// once that has returned or thrown. For whatever does not know of it, it is
+// ordinary memory.
 //
 // Movable; empty after it was moved from. Const members may be called by
 // several threads. Destroy it when no operation uses the memory, before or

@@ -41,7 +41,8 @@ class GLOO_API Context {
   // Null for the own rank; throws InvalidOperationException when not connected.
   std::unique_ptr<transport::Pair>& getPair(int i);
 
-  // Does not own the memory, and must be destroyed before the context.
+  // Does not own the memory. To be destroyed before the context: afterwards it
+  // can be destroyed, and nothing else.
   std::unique_ptr<transport::UnboundBuffer> createUnboundBuffer(void* ptr,
                                                                 size_t size);
 

@@ -12,7 +12,8 @@ namespace transport {
 // Created by Pair::createSendBuffer or createRecvBuffer; the receiver's memory
 // is advertised once, at creation. Several sends may be in flight; each wait
 // accounts for one. Thread-safe. Waits take the context's timeout and throw
-// IoException. Must not outlive its pair's context's use; does not own memory.
+// IoException. Does not own its memory. To be destroyed before its context:
+// afterwards it can be destroyed, and nothing else.
 class GLOO_API Buffer {
  public:
   Buffer(int slot, void* ptr, size_t size)

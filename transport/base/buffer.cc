@@ -10,6 +10,7 @@ Buffer::Buffer(Context& context, Pair& pair, Side side, int slot, void* ptr,
                size_t size)
     : transport::Buffer(slot, ptr, size),
       context_(context),
+      alive_(context.alive()),
       pair_(pair),
       side_(side),
       kind_(memoryKindOf(ptr, size)),
@@ -24,7 +25,7 @@ Buffer::Buffer(Context& context, Pair& pair, Side side, int slot, void* ptr,
 
 // Afterwards neither this process nor the peer touches the memory for us.
 Buffer::~Buffer() {
-  if (origin_.inherited()) {
+  if (origin_.inherited() || alive_.expired()) {
     return;
   }
   auto lock = context_.lock();

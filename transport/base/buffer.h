@@ -35,6 +35,7 @@ class Buffer final : public transport::Buffer, public OperationOwner {
   void wait(uint64_t& done, const char* what);
 
   Context& context_;
+  const std::weak_ptr<const void> alive_;  // as long as the context
   Pair& pair_;
   const Side side_;
   Origin origin_;

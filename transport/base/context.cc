@@ -115,6 +115,9 @@ Context::~Context() {
   {
     auto lock = this->lock();
     pairs_.clear();
+    for (const auto& [data, kept] : kept_) {
+      kept->release();
+    }
   }
 }
 

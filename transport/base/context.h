@@ -217,6 +217,9 @@ class Context final : public transport::Context,
   std::unique_ptr<Region> registerMemory(void* ptr, size_t size,
                                          const MemoryKind& kind, Rights rights);
   // The keeper is about to be destroyed.
+  // Expires with the context: callers' objects may be destroyed after it, by
+  // mistake, and then leave it alone.
+  std::weak_ptr<const void> alive() const { return alive_; }
   void forgetKept(KeptMemory& kept);
   uint64_t nonce() const { return nonce_; }
 
@@ -326,6 +329,7 @@ class Context final : public transport::Context,
   uint64_t nextProbe_ = 0;
   uint64_t serial_ = 0;
   std::unordered_map<Operation*, std::unique_ptr<Region>> registered_;
+  std::shared_ptr<const void> alive_ = std::make_shared<char>();
   std::multimap<const char*, KeptMemory*> kept_;  // by their first byte
   uint64_t changes_ = 0;                          // of any peer's state
   std::shared_ptr<const internal::Profile> profile_;

@@ -125,13 +125,14 @@ bool Context::makeVisible(int device) {
 KeptMemory::KeptMemory(Context& context, MemoryKind kind, void* data,
                        size_t bytes, bool bothWays)
     : context_(context),
+      alive_(context.alive()),
       kind_(kind),
       bothWays_(bothWays),
       data_(static_cast<char*>(data)),
       bytes_(bytes) {}
 
 KeptMemory::~KeptMemory() {
-  if (!origin_.inherited()) {
+  if (!origin_.inherited() && !alive_.expired()) {
     const auto lock = context_.lock();
     context_.forgetKept(*this);
     regions_ = {};

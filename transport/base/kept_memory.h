@@ -29,11 +29,14 @@ class KeptMemory final : public internal::KeptMemory {
   }
   // Null: the link needs none.
   const Region* regionFor(Rights rights);
+  // The context ends first.
+  void release() { regions_ = {}; }
 
  private:
   static constexpr size_t kRights = 5;
 
   Context& context_;
+  const std::weak_ptr<const void> alive_;  // as long as the context
   Origin origin_;
   const MemoryKind kind_;
   const bool bothWays_;

@@ -9,11 +9,12 @@ namespace transport::base {
 UnboundBuffer::UnboundBuffer(Context& context, void* ptr, size_t size)
     : transport::UnboundBuffer(ptr, size),
       context_(context),
+      alive_(context.alive()),
       kind_(memoryKindOf(ptr, size)),
       kept_(context.keepAs(kind_, ptr, size)) {}
 
 UnboundBuffer::~UnboundBuffer() {
-  if (origin_.inherited()) {
+  if (origin_.inherited() || alive_.expired()) {
     return;
   }
   auto lock = context_.lock();

@@ -59,6 +59,7 @@ class UnboundBuffer final : public transport::UnboundBuffer,
                size_t roffset, size_t nbytes);
 
   Context& context_;
+  const std::weak_ptr<const void> alive_;  // as long as the context
   Origin origin_;
   const MemoryKind kind_;
   Side sends_;

@@ -278,6 +278,33 @@ TEST_P(EndingTest, WhatWasSentBeforeCloseIsDelivered) {
   });
 }
 
+// Against the rule, yet easily done: the order of two members is enough.
+TEST_P(EndingTest, BuffersMayBeDestroyedAfterTheirContext) {
+  spawnSeats(mode(), 2, [&](Seat& seat) {
+    auto device = maker()();
+    auto context = device->createContext(seat.rank, 2);
+    context->setTimeout(contextTimeout());
+    context->createAndConnectAllPairs(seat.store);
+    const int peer = 1 - seat.rank;
+    std::vector<char> bytes(100000);
+    std::vector<char> more(100000);
+    auto sent = context->createUnboundBuffer(bytes.data(), bytes.size());
+    auto received = context->createUnboundBuffer(more.data(), more.size());
+    auto boundOut =
+        context->getPair(peer)->createSendBuffer(seat.rank, bytes.data(), 1000);
+    auto boundIn =
+        context->getPair(peer)->createRecvBuffer(peer, more.data(), 1000);
+    received->recv(peer, 1);
+    sent->send(peer, 1);
+    EXPECT_TRUE(received->waitRecv());
+    EXPECT_TRUE(sent->waitSend());
+    received->recv(peer, 2);  // never served
+    meet(context);
+    context.reset();
+    device.reset();
+  });
+}
+
 // A rank that has nothing more to do may go while others work.
 TEST_P(EndingTest, ARankLeavesWhileOthersGoOn) {
   run(3, [](const ContextPtr& context) {

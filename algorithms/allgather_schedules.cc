@@ -82,9 +82,9 @@ Step unevenBruckStep(const Setting& s, int position) {
   const int k = (i - 1) / 2;
   const BruckRound b(s, k);
   return i % 2 == 1
-             ? Step::send(
-                   roundOf(k), b.to,
-                   k == 0 ? kOwnInput : Blocks{Area::kOutput, s.rank, b.count})
+             ? Step::send(roundOf(k), b.to,
+                          b.count == 1 ? kOwnInput
+                                       : Blocks{Area::kOutput, s.rank, b.count})
              : Step::recv(roundOf(k), b.from, {Area::kOutput, b.from, b.count});
 }
 
@@ -144,7 +144,8 @@ Schedule allgatherRing(const Setting& s) {
 }
 
 Schedule allgatherBruck(const Setting& s) {
-  return {s, 2 * ceilLog2(s.size) + 3, bruckStep};
+  return bruckWraps(s.size) ? Schedule{s, 2 * ceilLog2(s.size) + 3, bruckStep}
+                            : allgathervBruck(s);
 }
 
 Schedule allgathervBruck(const Setting& s) {

@@ -31,7 +31,8 @@ size_t bestSegment(const Work& work, size_t bytes, size_t maxSegmentBytes,
 
 // How many actions a rank has to have in view (see ExpandOptions::window), so
 // that its link is busy while messages are on their way: a send and a receive
-// for each that fits into a latency. 32 to 64.
+// for each that fits into a latency. 32 to 64; the most where processors move
+// segments to and from several ranks at once.
 int windowFor(const Work& work, size_t bytes, size_t segmentBytes,
               const Costs& costs);
 

@@ -15,12 +15,13 @@ namespace {
 // Of a host; more are like those.
 constexpr int kMostRanks = 64;
 
-// On the processor of the setting's rank.
-double othersPerCore(const Setting& setting, const NetworkParameters& network) {
-  const double ranks =
-      setting.hosts->ranksOn(setting.hosts->hostOf(setting.rank));
+// Of the others on a rank's processor each looks for a message first.
+double turnOn(int host, const Setting& setting,
+              const NetworkParameters& network) {
+  const double ranks = setting.hosts->ranksOn(host);
   return network.coresPerHost > 0
-             ? std::max(0.0, ranks / network.coresPerHost - 1)
+             ? std::max(0.0, ranks / network.coresPerHost - 1) *
+                   network.switching
              : 0;
 }
 
@@ -35,13 +36,13 @@ class Counter {
         elementSize_(static_cast<double>(elementSize)),
         segment_(std::max<size_t>(1, segmentBytes / elementSize)),
         network_(network),
-        lookers_(othersPerCore(setting, network)) {
+        turn_(turnOn(setting.hosts->hostOf(setting.rank), setting, network)) {
     const Schedule schedule = algorithm.schedule(setting);
     for (int i = 0; i < schedule.steps(); i++) {
       add(schedule.step(i));
     }
     if (arriving_) {
-      wait();
+      wait(1);
     }
   }
 
@@ -77,11 +78,7 @@ class Counter {
       processor += bytes_ * network_.copyPerByte;
     } else if (step.kind == StepKind::kRecvReduce ||
                step.kind == StepKind::kReduce) {
-      // Of three vectors more passes through the caches than of two.
-      const bool inPlace = step.kind == StepKind::kReduce ||
-                           (step.source.area == step.target.area &&
-                            step.source.first == step.target.first);
-      processor += bytes_ * network_.reducePerByte * (inPlace ? 1 : 2.5);
+      processor += bytes_ * network_.reducePerByte;
     }
   }
 
@@ -103,7 +100,8 @@ class Counter {
     if (!sends) {
       arrives(blocks);
     } else if (waitsFor(blocks)) {
-      wait();
+      // What is passed on comes segment by segment.
+      wait(messages_);
     }
   }
 
@@ -130,8 +128,8 @@ class Counter {
     return range.begin < wanted.end && wanted.begin < range.end;
   }
 
-  void wait() {
-    processor += network_.switching * lookers_;
+  void wait(double times) {
+    processor += times * turn_;
     arrived_.fill({});
     arriving_ = false;
   }
@@ -165,7 +163,7 @@ class Counter {
   const double elementSize_;
   const size_t segment_;  // elements
   const NetworkParameters& network_;
-  const double lookers_;                  // besides the rank, on its processor
+  const double turn_;                     // seconds
   std::array<Range, kMemories> arrived_;  // by area
   bool arriving_ = false;
   // Of the blocks measured last.

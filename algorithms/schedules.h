@@ -85,6 +85,9 @@ Schedule allgatherRing(const Setting& setting);
 // Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all
 // communications in multiport message-passing systems", IEEE TPDS 8(11), 1997,
 // section 4 (concatenation).
+// Of few ranks each message is one block, which is received where it belongs;
+// of more, some would wrap around.
+constexpr bool bruckWraps(int ranks) { return ranks > 3; }
 Schedule allgatherBruck(const Setting& setting);
 Schedule allgathervBruck(const Setting& setting);
 

@@ -165,6 +165,12 @@ double Selection::onHosts(const Choice& choice, const Setting& setting,
   return host.processorSeconds / cores + (1 - 1 / cores) * chain;
 }
 
+// What is hardly longer than a segment is not worth two.
+size_t Selection::longestSegment(size_t bytes) const {
+  const size_t usual = tuning_.segmentBytes;
+  return bytes > usual && bytes - usual < usual / 4 ? bytes : usual;
+}
+
 Choice Selection::estimate(const AlgorithmInfo& algorithm,
                            const Setting& setting, size_t bytes,
                            size_t maxSegmentBytes, size_t elementSize) const {
@@ -187,7 +193,7 @@ Choice Selection::estimate(const AlgorithmInfo& algorithm,
   const size_t segment =
       segmentBytes_ != 0
           ? std::min(segmentBytes_, limit)
-          : bestSegment(work, bytes, std::min(limit, tuning_.segmentBytes),
+          : bestSegment(work, bytes, std::min(limit, longestSegment(bytes)),
                         costs);
   Choice choice{&algorithm, segment,
                 costOf(work, bytes, segment, costs) +

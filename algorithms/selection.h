@@ -68,6 +68,7 @@ class Selection {
   Work insideOf(const AlgorithmInfo& algorithm, const Work& all,
                 const Setting& setting, size_t bytes, size_t elementSize) const;
   bool isCrowded(const Setting& setting) const;
+  size_t longestSegment(size_t bytes) const;
   double onHosts(const Choice& choice, const Setting& setting, size_t bytes,
                  size_t elementSize, double carried) const;
   void parseForced(const std::string& text);

@@ -14,6 +14,10 @@ double others(double ranks) { return (ranks - 1) / ranks; }
 
 double levels(const Setting& s) { return ceilLog2(s.size); }
 
+// Of a binomial tree, in which a rank's messages do not wait for each other:
+// the most bits of a number below the size.
+double hops(const Setting& s) { return ceilLog2(s.size + 1) - 1; }
+
 // What folding costs: the vector there (reduced) and back.
 Work folded(const Setting& s, Work work) {
   if (Folding(s).extra > 0) {
@@ -64,7 +68,7 @@ Work flatAllreduce(const Setting& s) {
 
 // Who sends most receives least.
 Work binomial(const Setting& s) {
-  return {levels(s), levels(s), 0, 0, 0, 0, levels(s)};
+  return {hops(s), levels(s), 0, levels(s), 0, 0, levels(s)};
 }
 
 Work scatterAllgather(const Setting& s) {
@@ -80,7 +84,7 @@ Work chain(const Setting& s) {
 }
 
 Work binomialReduce(const Setting& s) {
-  return {levels(s), levels(s), levels(s), 0, 0, 0, levels(s)};
+  return {hops(s), levels(s), levels(s), levels(s), 0, 0, levels(s)};
 }
 
 // Without folding as in the paper. Else a member of a pair is the busiest: the
@@ -113,15 +117,27 @@ Work neighbourExchange(const Setting& s) {
   return {s.size / 2.0, others(s.size), 0};
 }
 
-Work binomialGather(const Setting& s) { return {levels(s), others(s.size), 0}; }
+Work binomialGather(const Setting& s) {
+  return {hops(s), others(s.size), 0, levels(s), 0, 0, others(s.size)};
+}
 
-// The result is put in order at the end.
+Work allgatherDoubling(const Setting& s) {
+  return {levels(s), others(s.size), 0};
+}
+
+Work unevenBruck(const Setting& s) {
+  return {bruckRounds(s.size), others(s.size), 0, levels(s)};
+}
+
+// The result is put in order at the end, but for few ranks.
 Work allgatherBruck(const Setting& s) {
-  Work work = binomialGather(s);
-  work.rounds = bruckRounds(s.size);
-  work.messages = levels(s);
-  work.copied = 1;
+  Work work = unevenBruck(s);
+  work.copied = bruckWraps(s.size) ? 1 : 0;
   return work;
+}
+
+Work dissemination(const Setting& s) {
+  return {levels(s), levels(s), 0, 0, 0, 0, levels(s)};
 }
 
 Work reduceScatterRing(const Setting& s) {
@@ -143,6 +159,12 @@ Work recursiveHalving(const Setting& s) {
 
 Work direct(const Setting& s) {
   return {s.size > 1 ? 1.0 : 0.0, others(s.size), 0, s.size - 1.0};
+}
+
+Work directRooted(const Setting& s) {
+  Work work = direct(s);
+  work.bothWays = work.moved;
+  return work;
 }
 
 Work directReduce(const Setting& s) {

@@ -12,6 +12,7 @@ Work allreduceRing(const Setting& s);
 Work bcube(const Setting& s);
 Work flatAllreduce(const Setting& s);
 
+Work dissemination(const Setting& s);
 Work binomial(const Setting& s);
 Work scatterAllgather(const Setting& s);
 Work chain(const Setting& s);
@@ -19,10 +20,13 @@ Work chain(const Setting& s);
 Work binomialReduce(const Setting& s);
 Work rabenseifnerReduce(const Setting& s);
 
+// Of scatter as well.
+Work binomialGather(const Setting& s);
+
 Work allgatherRing(const Setting& s);
 Work neighbourExchange(const Setting& s);
-// Blocks that double in number with every round; of scatter as well.
-Work binomialGather(const Setting& s);
+Work allgatherDoubling(const Setting& s);
+Work unevenBruck(const Setting& s);
 Work allgatherBruck(const Setting& s);
 
 Work reduceScatterRing(const Setting& s);
@@ -30,6 +34,7 @@ Work recursiveHalving(const Setting& s);
 
 // One message to or from each other rank, none of which waits for another.
 Work direct(const Setting& s);
+Work directRooted(const Setting& s);  // one way
 Work directReduce(const Setting& s);
 Work alltoallBruck(const Setting& s);
 

@@ -158,12 +158,11 @@ std::vector<double> Contest::turn(const Entry& entry, size_t elements,
   return seconds;
 }
 
-double Contest::meanMedian(const Entry& entry, size_t elements,
+double Contest::medianMean(const Entry& entry, size_t elements,
                            const ContextPtr& context, size_t iterations) {
-  std::vector<double> seconds{
-      median(turn(entry, elements, context, iterations))};
+  auto seconds = turn(entry, elements, context, iterations);
   addUp(seconds);  // from here on equal on all ranks
-  return seconds[0] / options_.size;
+  return median(std::move(seconds)) / options_.size;
 }
 
 size_t Contest::iterationsFor(double seconds) const {
@@ -181,7 +180,7 @@ Turns Contest::playRounds(const Entry& entry, size_t elements,
     // Nobody always comes after the same one.
     for (size_t i = 0; i < contexts.size(); i++) {
       const size_t next = round % 2 == 0 ? i : contexts.size() - 1 - i;
-      turns.add(next, meanMedian(entry, elements, contexts[next], iterations));
+      turns.add(next, medianMean(entry, elements, contexts[next], iterations));
     }
   }
   return turns;
@@ -191,7 +190,7 @@ std::vector<double> Contest::measure(const Entry& entry, size_t elements,
                                      const std::vector<ContextPtr>& contexts) {
   std::vector<double> seconds;
   for (const auto& context : contexts) {
-    seconds.push_back(meanMedian(entry, elements, context, kTrials));
+    seconds.push_back(medianMean(entry, elements, context, kTrials));
   }
   const double quickest = *std::min_element(seconds.begin(), seconds.end());
   std::vector<ContextPtr> serious;

@@ -74,7 +74,7 @@ class Contest {
   std::vector<double> turn(const Entry& entry, size_t elements,
                            const std::shared_ptr<gloo::Context>& context,
                            size_t iterations);
-  double meanMedian(const Entry& entry, size_t elements,
+  double medianMean(const Entry& entry, size_t elements,
                     const std::shared_ptr<gloo::Context>& context,
                     size_t iterations);
   size_t iterationsFor(double seconds) const;

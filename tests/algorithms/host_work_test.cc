@@ -135,6 +135,34 @@ TEST(HostWork, BlocksOfNoElementsAreNoWork) {
   EXPECT_EQ("recursive_doubling", chosen(4, 2, Collective::kAllreduce, 64));
 }
 
+// Three ranks on a processor: who has something to do is the last to look.
+TEST(HostWork, WhatIsPassedOnIsWaitedForSegmentBySegment) {
+  const HostMap hosts = HostMap::ofEqualHosts(3, 3);
+  NetworkParameters network;
+  network.coresPerHost = 1;
+  network.switching = 1;
+  const AlgorithmInfo& chain = *findAlgorithm(Collective::kBroadcast, "chain");
+  const auto work = [&](size_t bytes) {
+    return busiestHost(chain, {0, 3, 0, 2, &hosts}, bytes, 1, 100, network);
+  };
+  EXPECT_DOUBLE_EQ(2 * (1 + 1), work(100).processorSeconds);
+  EXPECT_DOUBLE_EQ(2 * (5 + 1), work(500).processorSeconds);
+}
+
+TEST(HostWork, BruckOfThreeRanksCopiesOnlyWhatIsARanksOwn) {
+  NetworkParameters network;
+  network.copyPerByte = 1;
+  const auto copied = [&](int size) {
+    const HostMap hosts = HostMap::ofEqualHosts(size, size);
+    const auto& bruck = *findAlgorithm(Collective::kAllgather, "bruck");
+    return busiestHost(bruck, {0, size, 0, 2, &hosts}, 1200, 1, 1 << 20,
+                       network)
+        .processorSeconds;
+  };
+  EXPECT_DOUBLE_EQ(1200, copied(3));
+  EXPECT_DOUBLE_EQ(1200 + 4 * 1200, copied(4));
+}
+
 TEST(HostWork, ManyRanksAreTakenForAll) {
   const HostMap hosts = HostMap::ofEqualHosts(1000, 1000);
   NetworkParameters network;

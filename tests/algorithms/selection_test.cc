@@ -62,6 +62,36 @@ TEST(Selection, BruckRoundsThatDoNotWaitAreOne) {
   }
 }
 
+// Who has more than one message to send does not wait in between.
+TEST(Selection, ABinomialTreeIsAsDeepAsItsLongestWay) {
+  const int expected[] = {0, 1, 1, 2, 2, 2, 2, 3, 3};
+  for (int size = 1; size <= 9; size++) {
+    for (const auto collective : {Collective::kBroadcast, Collective::kReduce,
+                                  Collective::kScatter, Collective::kGather}) {
+      const Work work =
+          findAlgorithm(collective, "binomial")->work({0, size, 0, 2});
+      EXPECT_EQ(expected[size - 1], work.rounds) << size;
+      EXPECT_EQ(ceilLog2(size), work.messages) << size;
+    }
+  }
+}
+
+// A rank of an exchange has its own message and the other's to deal with.
+TEST(Selection, AProcessorStartsMessagesOfBothDirections) {
+  NetworkParameters network;
+  network.between.overhead = 1;
+  const auto seconds = [&](Collective collective, const char* name) {
+    return Selection(network, 9)
+        .estimate(*findAlgorithm(collective, name), {0, 9}, 900, 1 << 20)
+        .seconds;
+  };
+  EXPECT_DOUBLE_EQ(2 + 7, seconds(Collective::kScatter, "flat"));
+  EXPECT_DOUBLE_EQ(2 + 7, seconds(Collective::kAlltoall, "pairwise"));
+  network.between.byProcessor = true;
+  EXPECT_DOUBLE_EQ(2 + 7, seconds(Collective::kScatter, "flat"));
+  EXPECT_DOUBLE_EQ(2 + 2 * 7, seconds(Collective::kAlltoall, "pairwise"));
+}
+
 TEST(Selection, TheCallerAndTheEnvironmentCanForceOne) {
   EXPECT_EQ("ring", chosen({}, 4, 4, "ring"));
   Profile profile;
@@ -102,6 +132,20 @@ TEST(Selection, SegmentsAreAtMostWhatTheCallerAllows) {
   };
   EXPECT_EQ(5000u, segment(1 << 20));
   EXPECT_EQ(100u, segment(100));
+}
+
+TEST(Selection, AVectorThatIsHardlyLongerThanASegmentIsOne) {
+  const Selection selection(Profile{}, 4, "tcp");
+  const auto segment = [&](size_t bytes, size_t limit) {
+    return selection
+        .choose(Collective::kBroadcast, {0, 4}, bytes, "binomial", limit)
+        .segmentBytes;
+  };
+  const size_t usual = segment(kLimit, kLimit);
+  EXPECT_EQ(usual, segment(usual, kLimit));
+  EXPECT_EQ(usual + usual / 5, segment(usual + usual / 5, kLimit));
+  EXPECT_EQ(usual, segment(usual + usual / 3, kLimit));
+  EXPECT_EQ(usual, segment(usual + usual / 5, usual));
 }
 
 NetworkParameters datacentre() {
@@ -171,6 +215,15 @@ TEST(Selection, WindowsHoldWhatFitsIntoALatency) {
   // Long messages keep the link busy, whatever the latency.
   EXPECT_EQ(32, windowFor(exchange, 128 << 20, kLimit, costs));
   EXPECT_EQ(64, windowFor(exchange, 0, kLimit, {}));
+  // As many as it may be, of several peers at once.
+  costs.link.byProcessor = true;
+  costs.link.latency = 2e-6;
+  EXPECT_EQ(32, windowFor(exchange, 127 * 1024, 1024, costs));
+  EXPECT_EQ(64, windowFor(exchange, 127 * 1025, 1024, costs));
+  exchange.rounds = 127;
+  EXPECT_EQ(32, windowFor(exchange, 127 * 1025, 1024, costs));
+  exchange.rounds = 1;
+  costs.link = {1e-3, 0.5e-6, 0.2e-6, 1e-9};
 
   NetworkParameters network;
   network.between = costs.link;

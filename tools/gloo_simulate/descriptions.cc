@@ -141,8 +141,9 @@ constexpr Description kDescriptions[] = {
      "In round k each rank sends all it has, at most n - 2^k blocks, to the "
      "one "
      "2^k below. Blocks lie relative to the rank and are put in order at the "
-     "end.",
-     "ceil(log2 n) rounds, (n - 1) / n m moved, and a copy of all",
+     "end; those of at most 3 ranks are received where they belong.",
+     "ceil(log2 n) rounds, (n - 1) / n m moved, and from 4 ranks on a copy of "
+     "all",
      "small blocks, where n is no power of two",
      "Bruck et al. 1997 (see bcube), section 4 (concatenation)", 6},
     {kAllgather, "recursive_doubling",

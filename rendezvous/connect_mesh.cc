@@ -176,6 +176,7 @@ void Connecting::recheck() {
                       " was connecting to it: ", peers_[rank].address.text));
   }
   recheckOwn(found);
+  giveUpWithWhoDid();
   nextRecheck_ = Clock::now() + recheckPause_;
 }
 

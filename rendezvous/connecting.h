@@ -49,6 +49,7 @@ class Connecting {
   using milliseconds = std::chrono::milliseconds;
 
   static constexpr milliseconds kFirstRecheck{20};
+  static constexpr milliseconds kComesAgain{10000};
 
   // What this rank knows of one other.
   struct Peer {
@@ -56,6 +57,8 @@ class Connecting {
     bool known = false;         // its address was handed to the mesh
     bool probe = false;         // it contradicts us, if it is alive
     std::string trouble;        // why `seen` is of no use
+    // It gave up lately: until then it may come again.
+    std::optional<Clock::time_point> awaitedUntil;
     uint64_t nonce = 0;
     uint64_t hostId = 0;
     uint64_t writtenAt = 0;  // of the record whose address is known
@@ -76,7 +79,9 @@ class Connecting {
   bool decodeAddress(int rank, const Record& record, PeerAddress* address,
                      std::string* why) const;
 
-  bool isOwnRunsRefusal(int rank, const Record& refusal) const;
+  void considerRefusal(int rank, const Record& refusal, bool old);
+  bool isOfThisHost(int rank, const Record& refusal) const;
+  void giveUpWithWhoDid();
 
   bool isAlive(const PeerAddress& peer);
   void checkSize(const PeerAddress& other);

@@ -23,15 +23,13 @@ void Connecting::consider(int rank, const Bytes& bytes, bool old) {
   peer.seen = bytes;
   peer.probe = false;
   peer.trouble.clear();
+  peer.awaitedUntil.reset();
   const auto record = decodeRecord(bytes, &peer.trouble);
   if (!record) {
     return;
   }
   if (record->kind == Record::Kind::kRefusal) {
-    peer.trouble = std::string(record->extra.begin(), record->extra.end());
-    if (!old || isOwnRunsRefusal(rank, *record)) {
-      giveUp(std::string(peer.trouble));
-    }
+    considerRefusal(rank, *record, old);
     return;
   }
   PeerAddress address;
@@ -63,12 +61,36 @@ bool Connecting::decodeAddress(int rank, const Record& record,
   return true;
 }
 
-// The others may have given up while this rank was still on its way here.
-bool Connecting::isOwnRunsRefusal(int rank, const Record& refusal) const {
+// The others may have given up while this rank was still on its way here, or
+// before its process began. In a run that follows at once they come again.
+void Connecting::considerRefusal(int rank, const Record& refusal, bool old) {
+  Peer& peer = peers_[rank];
+  peer.trouble = std::string(refusal.extra.begin(), refusal.extra.end());
+  const bool ofThisHost = isOfThisHost(rank, refusal);
+  if (!old || (ofThisHost && isRefusalOfThisRun(refusal.writtenAt))) {
+    giveUp(std::string(peer.trouble));
+  }
+  if (ofThisHost && isFreshRefusal(refusal.writtenAt)) {
+    const milliseconds most = deadline_.left() * 2 / 3;
+    peer.awaitedUntil = Clock::now() + std::min(kComesAgain, most);
+  }
+}
+
+void Connecting::giveUpWithWhoDid() {
+  for (const Peer& peer : peers_) {
+    if (peer.awaitedUntil && Clock::now() >= *peer.awaitedUntil) {
+      giveUp(MakeString(peer.trouble, " (rank ", own_.rank,
+                        " came after that was said, and nobody came again)"));
+    }
+  }
+}
+
+// Whose clock can be compared.
+bool Connecting::isOfThisHost(int rank, const Record& refusal) const {
   PeerAddress writer;
   std::string why;
   return decodeAddress(rank, refusal, &writer, &why) &&
-         writer.hostId == own_.hostId && isRefusalOfThisRun(refusal.writtenAt);
+         writer.hostId == own_.hostId;
 }
 
 bool Connecting::isAlive(const PeerAddress& peer) {
@@ -140,7 +162,8 @@ void Connecting::checkClaim(const Bytes& bytes) {
   std::string why;
   const auto record = decodeRecord(bytes, &why);
   if (record && record->kind == Record::Kind::kRefusal &&
-      isOwnRunsRefusal(own_.rank, *record)) {
+      isOfThisHost(own_.rank, *record) &&
+      isRefusalOfThisRun(record->writtenAt)) {
     giveUp(std::string(record->extra.begin(), record->extra.end()));
   }
   PeerAddress other;

@@ -80,6 +80,12 @@ bool isRefusalOfThisRun(uint64_t writtenAt) {
   return !hasFailed && isOfThisRun(writtenAt);
 }
 
+bool isFreshRefusal(uint64_t writtenAt) {
+  constexpr uint64_t kFresh = 10'000'000;  // microseconds
+  return !hasFailed && writtenAt > lastEnd &&
+         writtenAt + kFresh > wallClockMicroseconds();
+}
+
 void endOfRun() {
   lastEnd = wallClockMicroseconds();
   hasFailed = false;

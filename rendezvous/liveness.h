@@ -22,6 +22,10 @@ bool isOfThisRun(uint64_t writtenAt);
 // tried before: others may have told the end of that attempt after it.
 bool isRefusalOfThisRun(uint64_t writtenAt);
 
+// Such a record that is not, yet so fresh that it may well be: whoever wrote it
+// comes again soon if this is another run.
+bool isFreshRefusal(uint64_t writtenAt);
+
 // A group was connected: what was written until now is of no other one.
 void endOfRun();
 

@@ -46,6 +46,18 @@ void leaveRefusal(HashStore& store, FakeMesh&& writer, uint64_t writtenAt) {
   store.set(recordKey(refusal.rank), gloo::rendezvous::encodeRecord(refusal));
 }
 
+// Its process began after that.
+TEST(LivenessTest, WhoBeginsSoonAfterTheOthersHaveGivenUpIsToldWhy) {
+  FakeNetwork network;
+  HashStore store;
+  leaveRefusal(store, FakeMesh(network, 1, 3),
+               wallClockMicroseconds() - 5'000'000);
+  MeshRank late(network, 0, 3);
+  late.connect(store, milliseconds(3000));
+  EXPECT_TRUE(contains(late.error, kWhy)) << late.error;
+  EXPECT_FALSE(contains(late.error, "Timed out")) << late.error;
+}
+
 class ComingLateTest : public ::testing::TestWithParam<int> {
  protected:
   FakeNetwork network_;
@@ -59,6 +71,22 @@ TEST_P(ComingLateTest, WhoComesWhenTheOthersHaveGivenUpIsToldWhy) {
   late.connect(store_, kLong);
   EXPECT_EQ(late.error, kWhy);
   EXPECT_LT(late.seconds, 3);
+}
+
+// Another run, which follows at once: whoever gave up comes again.
+TEST_P(ComingLateTest, WhoGaveUpLatelyMayComeAgain) {
+  constexpr int kSize = 2;
+  leaveRefusal(store_, FakeMesh(network_, GetParam(), kSize),
+               wallClockMicroseconds() - 5'000'000);
+  MeshRank first(network_, 1 - GetParam(), kSize);
+  MeshRank again(network_, GetParam(), kSize);
+  runTogether({[&] { first.connect(store_, kLong); },
+               [&] {
+                 std::this_thread::sleep_for(milliseconds(300));
+                 again.connect(store_, kLong);
+               }});
+  EXPECT_EQ(first.error, "");
+  EXPECT_EQ(again.error, "");
 }
 
 TEST_P(ComingLateTest, AnEarlierRunsRefusalIsNoReason) {

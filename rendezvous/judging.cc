@@ -11,6 +11,10 @@ using std::chrono::milliseconds;
 // A live process answers within this, unless it is stopped.
 constexpr milliseconds kProbeLimit(500);
 
+std::string reasonOf(const Record& refusal) {
+  return {refusal.extra.begin(), refusal.extra.end()};
+}
+
 }  // namespace
 
 void Connecting::consider(int rank, const Bytes& bytes, bool old) {
@@ -65,7 +69,7 @@ bool Connecting::decodeAddress(int rank, const Record& record,
 // before its process began. In a run that follows at once they come again.
 void Connecting::considerRefusal(int rank, const Record& refusal, bool old) {
   Peer& peer = peers_[rank];
-  peer.trouble = std::string(refusal.extra.begin(), refusal.extra.end());
+  peer.trouble = reasonOf(refusal);
   const bool ofThisHost = isOfThisHost(rank, refusal);
   if (!old || (ofThisHost && isRefusalOfThisRun(refusal.writtenAt))) {
     giveUp(std::string(peer.trouble));
@@ -164,7 +168,7 @@ void Connecting::checkClaim(const Bytes& bytes) {
   if (record && record->kind == Record::Kind::kRefusal &&
       isOfThisHost(own_.rank, *record) &&
       isRefusalOfThisRun(record->writtenAt)) {
-    giveUp(std::string(record->extra.begin(), record->extra.end()));
+    giveUp(reasonOf(*record));
   }
   PeerAddress other;
   if (!record || record->kind != Record::Kind::kAddress ||
@@ -203,7 +207,7 @@ void Connecting::recheckOwn(
     return;
   }
   if (record->kind == Record::Kind::kRefusal) {
-    giveUp(std::string(record->extra.begin(), record->extra.end()));
+    giveUp(reasonOf(*record));
   }
   PeerAddress other;
   if (!decodeAddress(own_.rank, *record, &other, &why)) {

@@ -251,7 +251,6 @@ class Pair final : public transport::Pair, public LinkHandler {
   bool writePart(Operation& op, const char* from, size_t bytes, uint64_t offset,
                  bool last);
   void partDone(Operation& op);
-  StoredAdvert* advertFor(SlotState& state);
   Operation* announcedOperation(uint64_t slot, uint64_t number);
   void onAdvert(const FrameHeader& header);
   void onPullDone(const FrameHeader& header);

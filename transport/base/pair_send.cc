@@ -31,7 +31,8 @@ void Pair::startSend(Operation& op) {
     return;
   }
   SlotState& state = slots_.at(op.slot);
-  if (StoredAdvert* advert = advertFor(state)) {
+  if (state.hasAdvert()) {
+    StoredAdvert* advert = state.adverts.popFront();
     const StoredAdvert copy = *advert;
     context_.adverts.give(advert);
     introduce(op, state, false);
@@ -54,11 +55,6 @@ bool Pair::wouldAnnounce(uint64_t slot, size_t bytes) const {
   }
   const SlotState* state = slots_.find(slot);
   return state == nullptr || !state->hasAdvert();
-}
-
-// Taken out; null if there is none.
-StoredAdvert* Pair::advertFor(SlotState& state) {
-  return state.hasAdvert() ? state.adverts.popFront() : nullptr;
 }
 
 void Pair::introduce(Operation& op, SlotState& state, bool announced) {

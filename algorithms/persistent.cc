@@ -21,6 +21,11 @@ using namespace algorithms;
 // Of the slots of objects: no caller's and none of the free functions'.
 constexpr uint8_t kObjectSlotPrefix = 0xf0;
 
+// A vector up to this long is not worth dividing among the ranks, whatever the
+// class is called: all ranks know its length, and the library chooses, as it
+// does for the function. (Between two ranks one exchange instead of two.)
+constexpr size_t kShortBytes = 16 * 1024;
+
 // A plan that is checked out as long as the object lives.
 class Base : public Persistent {
  protected:
@@ -98,6 +103,9 @@ class Allreduce final : public Base {
     requireVectors(call_, "allreduce");
     setFunction(std::move(function), "allreduce");
     if (!isLocal_) {
+      if (call_.outputs[0].bytes <= kShortBytes) {
+        call_.algorithm = nullptr;
+      }
       prepare(inPlaceRequest(Collective::kAllreduce));
     }
   }

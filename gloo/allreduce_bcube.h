@@ -1,4 +1,5 @@
-// Allreduce as an object, in rounds of exchanges among few ranks.
+// Allreduce as an object, in rounds of exchanges among few ranks; short vectors
+// as allreduce() does it.
 #pragma once
 
 #include <memory>

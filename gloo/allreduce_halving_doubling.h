@@ -1,5 +1,5 @@
 // Allreduce as an object, by recursive vector halving and distance
-// doubling.
+// doubling; short vectors as allreduce() does it.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Allreduce as an object, around a ring.
+// Allreduce as an object, around a ring; short vectors as allreduce() does it.
 #pragma once
 
 #include <memory>

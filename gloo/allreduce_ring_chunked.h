@@ -1,4 +1,5 @@
-// Allreduce as an object, around a ring, in segments.
+// Allreduce as an object, around a ring, in segments; short vectors as
+// allreduce() does it.
 #pragma once
 
 #include <memory>

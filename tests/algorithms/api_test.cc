@@ -255,6 +255,19 @@ TEST(Classes, Allreduce) {
   }
 }
 
+// A send and a receive for each rank, though the classes' algorithms take two.
+TEST(Classes, AllreduceOfAShortVectorIsOneExchange) {
+  ContextWorld world(2);
+  world.run([](const ContextPtr& context) {
+    std::vector<int> data(2, 1);
+    AllreduceHalvingDoubling<int>(context, {data.data()}, 2).run();
+    AllreduceRing<int>(context, {data.data()}, 2).run();
+    AllreduceBcube<int>(context, {data.data()}, 2).run();
+    EXPECT_EQ(std::vector<int>(2, 8), data);
+  });
+  EXPECT_EQ(3u * 4u, world.world().posted());
+}
+
 TEST(Classes, AllreduceWithTheCallersOwnReduction) {
   ContextWorld world(5);
   world.run([](const ContextPtr& context) {

@@ -34,6 +34,10 @@ together; *moved* is what the busiest rank sends or receives. The hierarchical
 algorithms are for ranks that share hosts, H hosts of k ranks; lanes, counterparts
 and uneven hosts are explained in [hierarchy.md](hierarchy.md).
 
+The classes of the older API (`AllreduceRing`, `AllreduceHalvingDoubling`, ...) name
+their algorithm. Vectors of up to 16 KiB are not divided for a name's sake: there
+the allreduce classes run what the function would choose.
+
 )";
 
 std::string pictureOf(const AlgorithmInfo& info) {

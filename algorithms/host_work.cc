@@ -175,15 +175,19 @@ class Counter {
 class Part {
  public:
   void add(const Counter::Share& share) {
-    most_.all = std::max(most_.all, share.all);
-    most_.crossing = std::max(most_.crossing, share.crossing);
+    all_ = std::max(all_, share.all);
+    crossing_ = std::max(crossing_, share.crossing);
+    inside_ = std::max(inside_, share.all - share.crossing);
   }
-  double crossing() const {
-    return most_.all > 0 ? most_.crossing / most_.all : 0;
-  }
+  double crossing() const { return of(crossing_); }
+  double inside() const { return of(inside_); }
 
  private:
-  Counter::Share most_;
+  double of(double part) const { return all_ > 0 ? part / all_ : 0; }
+
+  double all_ = 0;
+  double crossing_ = 0;
+  double inside_ = 0;
 };
 
 bool isPerRank(const AlgorithmInfo& algorithm) {
@@ -240,6 +244,8 @@ HostWork busiestHost(const AlgorithmInfo& algorithm, const Setting& setting,
   }
   most.crossingMoved = moved.crossing();
   most.crossingMessages = messages.crossing();
+  most.insideMoved = moved.inside();
+  most.insideMessages = messages.inside();
   return most;
 }
 

@@ -17,10 +17,13 @@ struct HostWork {
   double processorSeconds = 0;
   // Seconds that the card is busy, in the busier direction.
   double cardSeconds = 0;
-  // What part of the bytes and of the messages is between hosts, of the ranks
-  // that have most of them.
+  // What part of the bytes and of the messages of the busiest ranks is between
+  // hosts, of those that have most there, and inside, of those that have most
+  // inside.
   double crossingMoved = 0;
   double crossingMessages = 0;
+  double insideMoved = 0;
+  double insideMessages = 0;
 };
 
 // The most that any host of setting.hosts has to do for `bytes` in total, in

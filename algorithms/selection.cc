@@ -4,6 +4,7 @@
 #include <limits>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "algorithms/cost.h"
 #include "algorithms/host_work.h"
@@ -72,13 +73,17 @@ Selection::Selection(const internal::Profile& profile, int size,
   }
 }
 
-Selection::Selection(const NetworkParameters& network, int size,
-                     size_t segmentBytes)
-    : tuning_{network, std::numeric_limits<size_t>::max(), {}},
+Selection::Selection(Tuning tuning, int size, size_t segmentBytes)
+    : tuning_(std::move(tuning)),
       size_(size),
       segmentBytes_(segmentBytes),
       hosts_(std::make_shared<const HostMap>(
-          HostMap::ofEqualHosts(size, network.ranksPerHost))) {}
+          HostMap::ofEqualHosts(size, tuning_.network.ranksPerHost))) {}
+
+Selection::Selection(const NetworkParameters& network, int size,
+                     size_t segmentBytes)
+    : Selection(Tuning{network, std::numeric_limits<size_t>::max(), {}}, size,
+                segmentBytes) {}
 
 // "collective=algorithm,..."
 void Selection::parseForced(const std::string& text) {
@@ -123,35 +128,41 @@ bool Selection::isCrowded(const Setting& setting) const {
          setting.hosts->lanes() > cores;
 }
 
+// Whether there are links of both kinds.
+bool Selection::isMixed(const Setting& setting) {
+  return setting.hosts != nullptr && setting.hosts->isMixed();
+}
+
 // What of an algorithm's work is inside hosts; of one that does not know them,
-// as far as its ranks happen to share one.
-Work Selection::insideOf(const AlgorithmInfo& algorithm, const Work& all,
-                         const Setting& setting, size_t bytes,
-                         size_t elementSize) const {
-  Work inside{all.insideRounds, all.insideMoved, 0, all.insideMessages};
-  const bool mixed = setting.hosts != nullptr && setting.hosts->isMixed();
-  if (mixed && inside.rounds == 0 && bytes > 0) {
-    const HostWork host = busiestHost(algorithm, setting, bytes, elementSize,
-                                      bytes, tuning_.network);
-    inside.rounds = all.rounds * (1 - host.crossingMessages);
-    inside.moved = all.moved * (1 - host.crossingMoved);
-    inside.messages = all.messages * (1 - host.crossingMessages);
+// as far as its ranks happen to share one: of the ranks that send most to
+// other hosts, and of those that send most inside.
+std::vector<Work> Selection::insideOf(const AlgorithmInfo& algorithm,
+                                      const Work& all, const Setting& setting,
+                                      size_t bytes, size_t elementSize) const {
+  const Work known{all.insideRounds, all.insideMoved, 0, all.insideMessages};
+  if (!isMixed(setting) || known.rounds > 0 || bytes == 0) {
+    return {known};
   }
-  return inside;
+  const HostWork host = busiestHost(algorithm, setting, bytes, elementSize,
+                                    bytes, tuning_.network);
+  const double rounds = all.rounds * (1 - host.crossingMessages);
+  return {{rounds, all.moved * (1 - host.crossingMoved), 0,
+           all.messages * (1 - host.crossingMessages)},
+          {rounds, all.moved * host.insideMoved, 0,
+           all.messages * host.insideMessages}};
 }
 
 // What it takes where ranks share what the estimate takes for theirs alone:
 // their host's network card, and its processors. Of these, p can do no more
 // than p things at once and find all that are ready: R. L. Graham, "Bounds on
 // Multiprocessing Timing Anomalies", SIAM J. Appl. Math. 17(2), 1969.
-// `carried`: for how long the estimate has the rank's own link busy.
+// `carried`: for how long the estimate has the rank busy while the card is.
 double Selection::onHosts(const Choice& choice, const Setting& setting,
                           size_t bytes, size_t elementSize,
                           double carried) const {
   const NetworkParameters& network = tuning_.network;
   const bool crowded = isCrowded(setting);
-  const bool mixed = setting.hosts != nullptr && setting.hosts->isMixed();
-  if (bytes == 0 || !(crowded || mixed)) {
+  if (bytes == 0 || !(crowded || isMixed(setting))) {
     return choice.seconds;
   }
   const HostWork host = busiestHost(*choice.algorithm, setting, bytes,
@@ -171,11 +182,11 @@ size_t Selection::longestSegment(size_t bytes) const {
   return bytes > usual && bytes - usual < usual / 4 ? bytes : usual;
 }
 
-Choice Selection::estimate(const AlgorithmInfo& algorithm,
-                           const Setting& setting, size_t bytes,
-                           size_t maxSegmentBytes, size_t elementSize) const {
-  const Work all = algorithm.work(setting);
-  const Work inside = insideOf(algorithm, all, setting, bytes, elementSize);
+// What a rank takes for itself whose work is `inside` its host in part.
+Selection::Alone Selection::alone(const AlgorithmInfo& algorithm,
+                                  const Work& all, const Work& inside,
+                                  const Setting& setting, size_t bytes,
+                                  size_t maxSegmentBytes) const {
   Work work = all;  // on the slowest links
   work.rounds -= inside.rounds;
   work.moved -= inside.moved;
@@ -195,15 +206,34 @@ Choice Selection::estimate(const AlgorithmInfo& algorithm,
           ? std::min(segmentBytes_, limit)
           : bestSegment(work, bytes, std::min(limit, longestSegment(bytes)),
                         costs);
-  Choice choice{&algorithm, segment,
-                costOf(work, bytes, segment, costs) +
-                    costOf(inside, bytes, segment, {network.inside, 0, 0}),
-                windowFor(work, bytes, segment, costs),
-                algorithm.blocks != nullptr ? stripFor(size_, costs) : 0};
-  const double carried = carrying(work, bytes, costs.link) +
-                         std::max(work.rounds, work.messages) * costs.link.gap;
-  choice.seconds = onHosts(choice, setting, bytes, elementSize, carried);
-  return choice;
+  return {
+      {&algorithm, segment,
+       costOf(work, bytes, segment, costs) +
+           costOf(inside, bytes, segment, {network.inside, 0, 0}),
+       windowFor(work, bytes, segment, costs),
+       algorithm.blocks != nullptr ? stripFor(size_, costs) : 0},
+      carrying(work, bytes, costs.link) +
+          std::max(work.rounds, work.messages) * costs.link.gap +
+          // Who does not know the hosts sends inside while others of its
+          // host use the card.
+          (all.insideRounds > 0 ? 0 : carrying(inside, bytes, network.inside))};
+}
+
+Choice Selection::estimate(const AlgorithmInfo& algorithm,
+                           const Setting& setting, size_t bytes,
+                           size_t maxSegmentBytes, size_t elementSize) const {
+  const Work all = algorithm.work(setting);
+  Choice slowest;
+  for (const Work& inside :
+       insideOf(algorithm, all, setting, bytes, elementSize)) {
+    Alone rank = alone(algorithm, all, inside, setting, bytes, maxSegmentBytes);
+    rank.choice.seconds =
+        onHosts(rank.choice, setting, bytes, elementSize, rank.carried);
+    if (slowest.algorithm == nullptr || rank.choice.seconds > slowest.seconds) {
+      slowest = rank.choice;
+    }
+  }
+  return slowest;
 }
 
 Choice Selection::choose(Collective collective, const Setting& setting,

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "algorithms/catalogue.h"
 #include "algorithms/hosts.h"
@@ -36,8 +37,10 @@ class Selection {
   Selection(const internal::Profile& profile, int size,
             const std::string& transport);
 
-  // By the model alone, for this network. `segmentBytes`: of all algorithms;
-  // 0: the model chooses.
+  // By the model alone, for this network, whose hosts are alike and in the
+  // order of their ranks. `segmentBytes`: of all algorithms; 0: the model
+  // chooses.
+  Selection(Tuning tuning, int size, size_t segmentBytes = 0);
   Selection(const NetworkParameters& network, int size,
             size_t segmentBytes = 0);
 
@@ -65,8 +68,17 @@ class Selection {
                   size_t elementSize = 1) const;
 
  private:
-  Work insideOf(const AlgorithmInfo& algorithm, const Work& all,
-                const Setting& setting, size_t bytes, size_t elementSize) const;
+  static bool isMixed(const Setting& setting);
+  std::vector<Work> insideOf(const AlgorithmInfo& algorithm, const Work& all,
+                             const Setting& setting, size_t bytes,
+                             size_t elementSize) const;
+  struct Alone {
+    Choice choice;
+    double carried = 0;  // seconds of it, while its host's card is busy
+  };
+  Alone alone(const AlgorithmInfo& algorithm, const Work& all,
+              const Work& inside, const Setting& setting, size_t bytes,
+              size_t maxSegmentBytes) const;
   bool isCrowded(const Setting& setting) const;
   size_t longestSegment(size_t bytes) const;
   double onHosts(const Choice& choice, const Setting& setting, size_t bytes,

@@ -15,14 +15,15 @@ enum class EventKind : uint8_t {
   kSent,    // the last byte of a message has left its sender
   kArrive,  // and would be at its receiver, if nothing held it up
   kLand,    // and is there
+  kTurn,    // a rank may have its processor
 };
 
 struct Event {
   Tick time = 0;
   uint64_t order = 0;      // of equal times the first that was made
-  uint32_t number = 0;     // of the action, or the message
-  uint32_t rank : 30 = 0;  // whose action; else unused
-  EventKind kind : 2 = EventKind::kWorked;
+  uint32_t number = 0;     // of the action, the message, or the turn
+  uint32_t rank : 29 = 0;  // whose action or turn; else unused
+  EventKind kind : 3 = EventKind::kWorked;
 
   bool before(const Event& other) const {
     return time != other.time ? time < other.time : order < other.order;

@@ -45,8 +45,14 @@ Links::Links(const Scenario& scenario)
   checkLink(network_.inside);
   checkTime("a reduction per byte", network_.reducePerByte);
   checkTime("a copy per byte", network_.copyPerByte);
+  checkTime("a local step", network_.localStep);
+  checkTime("switching", network_.switching);
   if (network_.ranksPerHost < 1) {
     throw InvalidOperationException("simulator: a host has at least one rank");
+  }
+  if (network_.coresPerHost < 0) {
+    throw InvalidOperationException(
+        "simulator: a host has at least one processor, or 0: as many as ranks");
   }
   if (!(slowFactor_ > 0) || slowFactor_ > 1e6) {
     throw InvalidOperationException(
@@ -61,26 +67,33 @@ Links::Links(const Scenario& scenario)
   }
 }
 
-Tick Links::overhead(int rank, int peer) const {
-  return ticksOf(link(rank, peer).overhead * factor(rank));
+Tick Links::handling(int rank, int peer, size_t bytes) const {
+  const LinkParameters& l = link(rank, peer);
+  const double moving =
+      l.byProcessor ? l.gapPerByte * static_cast<double>(bytes) : 0;
+  return ticksOf((l.overhead + moving) * factor(rank));
 }
 
 Tick Links::reducing(int rank, size_t bytes) const {
-  return ticksOf(network_.reducePerByte * static_cast<double>(bytes) *
-                 factor(rank));
+  return local(rank, network_.reducePerByte * static_cast<double>(bytes));
 }
 
 Tick Links::copying(int rank, size_t bytes) const {
-  return ticksOf(network_.copyPerByte * static_cast<double>(bytes) *
-                 factor(rank));
+  return local(rank, network_.copyPerByte * static_cast<double>(bytes));
+}
+
+Tick Links::local(int rank, double seconds) const {
+  const double step = sharesProcessors() ? network_.localStep : 0;
+  return ticksOf((step + seconds) * factor(rank));
 }
 
 Links::Departure Links::depart(int from, int to, size_t bytes, Tick now) {
   const LinkParameters& l = link(from, to);
   const double slow = factor(from);
-  const Tick body = ticksOf(l.gapPerByte * static_cast<double>(bytes) * slow);
+  const Tick body = bodyOf(from, to, bytes);
   Tick& free = port(sending_, hostSending_, from, crosses(from, to));
-  const Tick begin = std::max(now, free);
+  // A card is busy while the processor moves the bytes to it.
+  const Tick begin = std::max(l.byProcessor ? now - body : now, free);
   free = begin + std::max(body, ticksOf(l.gap * slow));
   const Tick latency = ticksOf(l.latency);
   return {begin, begin + body, begin + latency, begin + body + latency};
@@ -88,13 +101,20 @@ Links::Departure Links::depart(int from, int to, size_t bytes, Tick now) {
 
 Tick Links::land(int from, int to, size_t bytes, const Departure& departure) {
   const LinkParameters& l = link(from, to);
-  const double slow = factor(to);
-  const Tick body = ticksOf(l.gapPerByte * static_cast<double>(bytes) * slow);
+  const Tick body = bodyOf(to, from, bytes);
   Tick& free = port(receiving_, hostReceiving_, to, crosses(from, to));
   const Tick begin = std::max(departure.first, free);
   const Tick end = std::max(begin + body, departure.arrived);
-  free = std::max(end, begin + ticksOf(l.gap * slow));
+  free = std::max(end, begin + ticksOf(l.gap * factor(to)));
   return end;
+}
+
+Tick Links::bodyOf(int rank, int peer, size_t bytes) const {
+  const LinkParameters& l = link(rank, peer);
+  return l.byProcessor && !crosses(rank, peer)
+             ? 0
+             : ticksOf(l.gapPerByte * static_cast<double>(bytes) *
+                       factor(rank));
 }
 
 }  // namespace algorithms::simulate

@@ -18,20 +18,21 @@ double secondsOf(Tick ticks);
 
 // LogGP, with a port of each rank for sending and one for receiving, and such a
 // pair of each host for what passes between hosts. Each is used in the order in
-// which it is asked. One thread.
+// which it is asked. Where the processors move the bytes, that is part of their
+// work on a message, and ranks' ports hold up nothing but its gap. One thread.
 class Links {
  public:
   // Throws InvalidOperationException for parameters that are none.
   explicit Links(const Scenario& scenario);
 
   // Of the message's CPU work on the rank's side.
-  Tick overhead(int rank, int peer) const;
+  Tick handling(int rank, int peer, size_t bytes) const;
   // Of local work.
   Tick reducing(int rank, size_t bytes) const;
   Tick copying(int rank, size_t bytes) const;
 
-  // When a message leaves a sender who could send it at `now`, and reaches its
-  // receiver's port.
+  // When a message leaves a sender who has done its work on it at `now`, and
+  // reaches its receiver's port.
   struct Departure {
     Tick begin = 0;
     Tick sent = 0;     // the last byte has left
@@ -54,6 +55,13 @@ class Links {
     return network_.ranksPerHost > 1 && !crosses(a, b) ? network_.inside
                                                        : network_.between;
   }
+  bool sharesProcessors() const {
+    return network_.coresPerHost > 0 &&
+           network_.coresPerHost < network_.ranksPerHost;
+  }
+  Tick local(int rank, double seconds) const;
+  // How long the rank's port is busy with the message's bytes.
+  Tick bodyOf(int rank, int peer, size_t bytes) const;
   double factor(int rank) const { return rank == slowRank_ ? slowFactor_ : 1; }
   Tick& port(std::vector<Tick>& own, std::vector<Tick>& hosts, int rank,
              bool crosses) const {

@@ -9,6 +9,7 @@
 
 #include "algorithms/simulate/events.h"
 #include "algorithms/simulate/links.h"
+#include "algorithms/simulate/processors.h"
 #include "algorithms/simulate/window.h"
 #include "gloo/common/error.h"
 #include "gloo/common/string.h"
@@ -22,7 +23,10 @@ constexpr uint64_t kProgressActions = uint64_t{1} << 20;
 class World {
  public:
   World(const Scenario& scenario, const Observer& observer)
-      : job_(scenario.job), observer_(observer), links_(scenario) {
+      : job_(scenario.job),
+        observer_(observer),
+        links_(scenario),
+        processors_(scenario) {
     const auto size = static_cast<size_t>(job_.size);
     ranks_.reserve(size);
     for (int rank = 0; rank < job_.size; rank++) {
@@ -37,8 +41,11 @@ class World {
     }
     while (!events_.empty()) {
       const Event event = events_.pop();
-      now_ = event.time;
-      handle(event);
+      // A turn that others have taken is no event.
+      if (event.kind != Kind::kTurn || takesTurn(event)) {
+        now_ = event.time;
+        handle(event);
+      }
     }
     return result();
   }
@@ -69,7 +76,7 @@ class World {
     Event event;
     event.time = time;
     event.number = static_cast<uint32_t>(number);
-    event.rank = static_cast<uint32_t>(rank) & 0x3fffffff;
+    event.rank = static_cast<uint32_t>(rank) & 0x1fffffff;
     event.kind = kind;
     events_.push(event);
   }
@@ -88,6 +95,8 @@ class World {
         return arrive(event.number);
       case Kind::kLand:
         return land(event.number);
+      case Kind::kTurn:
+        return runOn(rank);
     }
   }
 
@@ -97,8 +106,9 @@ class World {
     Rank& r = at(rank);
     while (!r.busy) {
       const auto next = r.window.next();
-      if (!next) {
-        return;
+      const bool runs = processors_.runs(rank);
+      if (!next || !runs) {
+        return changeTurns(rank, next.has_value(), runs);
       }
       const Tick duration = begin(rank, *next);
       if (duration == 0) {
@@ -110,17 +120,42 @@ class World {
     }
   }
 
+  // Where ranks share processors: one that is to have one, or to leave it.
+  void changeTurns(int rank, bool wants, bool runs) {
+    if (wants) {
+      announce(processors_.want(rank, now_));
+    } else if (runs) {
+      processors_.yield(rank, now_);
+      announce(processors_.next(rank, now_));
+    }
+  }
+
+  bool takesTurn(const Event& event) {
+    const int rank = static_cast<int>(event.rank);
+    const bool takes = processors_.take({rank, event.time, event.number});
+    if (takes) {
+      announce(processors_.next(rank, event.time));
+    }
+    return takes;
+  }
+
+  void announce(const std::optional<Processors::Turn>& turn) {
+    if (turn) {
+      push(turn->time, Kind::kTurn, turn->change, turn->rank);
+    }
+  }
+
   // What the processor has to do for it.
   Tick begin(int rank, uint64_t number) {
     Window& window = at(rank).window;
     const Action& action = window.action(number);
     if (window.hasArrived(number)) {
-      return links_.overhead(rank, action.peer);
+      return links_.handling(rank, action.peer, action.bytes);
     }
     window.start(number);
     switch (action.kind) {
       case ActionKind::kSend:
-        return links_.overhead(rank, action.peer);
+        return links_.handling(rank, action.peer, action.bytes);
       case ActionKind::kRecv:
         return 0;
       case ActionKind::kReduce:
@@ -268,6 +303,7 @@ class World {
   const verify::Job& job_;
   const Observer& observer_;
   Links links_;
+  Processors processors_;
   std::vector<Rank> ranks_;
   Events events_;
   Tick now_ = 0;

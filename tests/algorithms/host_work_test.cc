@@ -175,6 +175,26 @@ TEST(HostWork, ManyRanksAreTakenForAll) {
       busiestHost(flat, setting, 1000, 1, 1 << 20, network).processorSeconds);
 }
 
+// Of a ring's three ranks on a host the one in the middle reaches no other.
+TEST(HostWork, SomeRanksReachOtherHostsAndSomeDoNot) {
+  const HostMap hosts = HostMap::ofEqualHosts(6, 3);
+  const AlgorithmInfo& ring = *findAlgorithm(Collective::kAllgather, "ring");
+  const Setting setting{0, 6, 0, 2, &hosts};
+  const HostWork work = busiestHost(ring, setting, 600, 1, 1 << 20, {});
+  EXPECT_DOUBLE_EQ(0.5, work.crossingMoved);
+  EXPECT_DOUBLE_EQ(0.5, work.crossingMessages);
+  EXPECT_DOUBLE_EQ(1, work.insideMoved);
+  EXPECT_DOUBLE_EQ(1, work.insideMessages);
+  // That one is the slowest, if what is inside takes longer.
+  NetworkParameters network;
+  network.ranksPerHost = 3;
+  network.between.gapPerByte = 1;
+  network.inside.gapPerByte = 3;
+  EXPECT_DOUBLE_EQ(
+      3 * 500,
+      Selection(network, 6).estimate(ring, setting, 600, 1 << 20).seconds);
+}
+
 // Whether what is chosen on hosts that share a card is as quick as what the
 // simulator, which knows the card, has for the best.
 class SharedCard : public testing::TestWithParam<const char*> {

@@ -268,6 +268,62 @@ TEST(Simulate, ASlowRankHoldsUpTheOthers) {
   expectSeconds(3 * kAlpha + 5 * 1000 * kBeta, secondsOf(s));
 }
 
+// It sends, receives and reduces one after the other; a port does all at once.
+TEST(Simulate, AProcessorThatMovesTheBytesDoesNothingElseMeanwhile) {
+  constexpr size_t kBytes = 1 << 20;
+  Scenario s =
+      scenario(Collective::kAllreduce, "recursive_doubling", 2, kBytes);
+  s.network.reducePerByte = 3 * kBeta;
+  expectSeconds(kAlpha + kBytes * kBeta * (1 + 3), secondsOf(s));
+  s.network.between.byProcessor = true;
+  expectSeconds(kAlpha + kBytes * kBeta * (2 + 3), secondsOf(s));
+}
+
+TEST(Simulate, ACardIsBusyWhileTheProcessorMovesTheBytes) {
+  Scenario s = scenario(Collective::kBroadcast, "chain", 3, 1 << 20);
+  s.network.between.byProcessor = true;
+  s.network.inside = s.network.between;
+  s.network.ranksPerHost = 2;
+  expectSeconds(2 * kAlpha + 4 * (1 << 20) * kBeta, secondsOf(s));
+}
+
+TEST(Simulate, RanksShareProcessors) {
+  Scenario s = scenario(Collective::kAlltoall, "pairwise", 8, 8);
+  s.network.ranksPerHost = 8;
+  s.network.inside.overhead = kOverhead;
+  const double alone = secondsOf(s);
+  s.network.coresPerHost = 8;
+  expectSeconds(alone, secondsOf(s));
+  for (const int cores : {1, 2, 4}) {
+    s.network.coresPerHost = cores;
+    expectSeconds(8 * 7 * 2 * kOverhead / cores, secondsOf(s));
+  }
+  // And copies and reductions take a while of any length.
+  s = scenario(Collective::kAllreduce, "flat", 4, 4);
+  s.network.ranksPerHost = 4;
+  s.network.localStep = kOverhead;
+  expectSeconds(0, secondsOf(s));
+  s.network.coresPerHost = 1;
+  EXPECT_GE(secondsOf(s), 4 * 3 * kOverhead);
+}
+
+TEST(Simulate, ARankThatHasNothingToDoIsAskedBeforeAnotherThatHas) {
+  constexpr double kSwitching = 2e-6;
+  Scenario s = scenario(Collective::kBroadcast, "chain", 3, 4);
+  s.network.ranksPerHost = 3;
+  s.network.coresPerHost = 1;
+  s.network.inside.overhead = kOverhead;
+  expectSeconds(4 * kOverhead, secondsOf(s));
+  // They are asked in the order 0, 2, 1: rank 1 is behind 2, and 2 behind 0.
+  s.network.switching = kSwitching;
+  expectSeconds(4 * kOverhead + 4 * kSwitching, secondsOf(s));
+  // What comes while nobody has anything to do waits for its turn: all have
+  // begun after 2 of them, rank 1 has its message after 6 more, and rank 2 its
+  // own after 8.
+  s.network.inside.latency = 11e-6;
+  expectSeconds(4 * kOverhead + (2 + 6 + 8) * kSwitching, secondsOf(s));
+}
+
 TEST(Simulate, HostsAreFasterInsideAndShareALink) {
   Scenario s = scenario(Collective::kAllgather, "ring", 16, 1 << 20);
   s.network.ranksPerHost = 4;
@@ -313,6 +369,12 @@ TEST(Simulate, WhatIsNoScenarioIsRefused) {
   EXPECT_THROW(simulate(s), InvalidOperationException);
   s.network = network();
   s.network.ranksPerHost = 0;
+  EXPECT_THROW(simulate(s), InvalidOperationException);
+  s.network = network();
+  s.network.coresPerHost = -1;
+  EXPECT_THROW(simulate(s), InvalidOperationException);
+  s.network = network();
+  s.network.switching = -1;
   EXPECT_THROW(simulate(s), InvalidOperationException);
   s.network = network();
   s.slowFactor = 0;

@@ -53,8 +53,8 @@ class GlooSimulate(unittest.TestCase):
                               "--network", "loopback")
             return row["segment_bytes"]
         for collective in "gatherv", "alltoallv":
-            self.assertEqual(segment(collective, "8"), 1 << 20)
-            self.assertEqual(segment(collective, "1M"), 1 << 20)
+            self.assertEqual(segment(collective, "8"), 65408)
+            self.assertEqual(segment(collective, "1M"), 65408)
 
     # What the library promises on a network of many ranks.
     def test_auto_is_within_a_quarter_of_the_lower_bound_at_1024_ranks(self):
@@ -76,6 +76,17 @@ class GlooSimulate(unittest.TestCase):
         self.assertLess(
             self.rows(*arguments, "--ranks-per-host", 8)[0]["time_us"],
             10 * plain)
+
+    def test_ranks_of_a_host_share_its_processors(self):
+        arguments = ("-c", "alltoall", "-a", "pairwise", "-n", 8, "-s", "16M",
+                     "--network", "loopback")
+        times = [self.rows(*arguments, "--cores", cores)[0]["time_us"]
+                 for cores in (1, 2, 4, 8, 0)]
+        for more, fewer in zip(times, times[1:4]):
+            self.assertGreater(more, 1.5 * fewer)
+        self.assertEqual(times[3], times[4])
+        self.assertIn("all on one host, whose ranks share 2 processors",
+                      run(*arguments, "--cores", 2).stdout)
 
     def test_ranks_that_share_hosts_have_hierarchical_algorithms(self):
         arguments = ("-c", "allreduce", "-n", 16, "-s", "8,64K",
@@ -213,6 +224,7 @@ class GlooSimulate(unittest.TestCase):
                 (["--bandwidth", "0"], "--bandwidth"),
                 (["--slow-rank", "8"], "--slow-rank"),
                 (["--text"], "--algorithm"),
+                (["--cores", "-1"], "--cores"),
                 (["--window", "65"], "--window")):
             with self.subTest(arguments):
                 result = run(*arguments)

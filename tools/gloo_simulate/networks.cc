@@ -1,8 +1,8 @@
 #include "tools/gloo_simulate/networks.h"
 
+#include <limits>
 #include <sstream>
 
-#include "algorithms/tuning.h"
 #include "tools/gloo_simulate/options.h"
 
 namespace gloo_simulate {
@@ -12,22 +12,30 @@ namespace {
 // What the library knows of a transport, among hosts or within one.
 NamedNetwork shipped(const char* name, const char* help, const char* transport,
                      bool oneHost) {
-  const auto network =
-      gloo::algorithms::shippedTuning(transport, 2, oneHost).network;
-  return {name, help, oneHost ? network.inside : network.between,
-          network.reducePerByte, network.copyPerByte};
+  auto tuning = gloo::algorithms::shippedTuning(transport, 2, oneHost);
+  auto& network = tuning.network;
+  network.between = oneHost ? network.inside : network.between;
+  network.ranksPerHost = 1;
+  return {name, help, tuning, oneHost};
+}
+
+NamedNetwork datacentre() {
+  gloo::algorithms::Tuning tuning;
+  tuning.network.between = {4.5e-6, 0.25e-6, 0.25e-6, 4e-11};
+  tuning.network.reducePerByte = 4e-11;
+  tuning.network.copyPerByte = 4e-11;
+  tuning.segmentBytes = std::numeric_limits<size_t>::max();
+  return {"datacentre",
+          "alpha 5 us (0.25 us of it on each processor), 25 GB/s; reductions "
+          "and copies as fast",
+          tuning};
 }
 
 }  // namespace
 
 const std::vector<NamedNetwork>& networks() {
   static const std::vector<NamedNetwork> kNetworks = {
-      {"datacentre",
-       "alpha 5 us (0.25 us of it on each processor), 25 GB/s; reductions and "
-       "copies as fast",
-       {4.5e-6, 0.25e-6, 0.25e-6, 4e-11},
-       4e-11,
-       4e-11},
+      datacentre(),
       shipped("ethernet", "what the library assumes of TCP between hosts",
               "tcp", false),
       shipped("verbs", "of RDMA between hosts", "ibverbs", false),

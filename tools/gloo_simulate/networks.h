@@ -4,16 +4,17 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/network.h"
+#include "algorithms/tuning.h"
 
 namespace gloo_simulate {
 
 struct NamedNetwork {
   std::string name;
   std::string help;
-  gloo::algorithms::LinkParameters link;
-  double reducePerByte = 0;
-  double copyPerByte = 0;
+  // `network.between` is its link.
+  gloo::algorithms::Tuning tuning;
+  // All ranks are on one host.
+  bool isHost = false;
 };
 
 const std::vector<NamedNetwork>& networks();

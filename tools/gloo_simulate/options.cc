@@ -64,7 +64,10 @@ void addNetwork(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("--reduction", raw.reduction, "GB/s that a rank reduces");
   app.add_option("--copy", raw.copy, "GB/s that a rank copies");
   app.add_option("--ranks-per-host", options.network.ranksPerHost,
-                 "they share the host's link; 1");
+                 "they share the host's link; 1, or all with a network within "
+                 "a host");
+  app.add_option("--cores", options.network.coresPerHost,
+                 "processors that the ranks of a host share; 0: one for each");
   app.add_option("--inside", raw.inside,
                  "network within a host of several ranks; memory");
   app.add_option("--slow-rank", options.slowRank, "a rank that is slower");
@@ -105,11 +108,15 @@ double positive(const CLI::App& app, const char* option, double value) {
 void takeNetwork(const CLI::App& app, const Raw& raw, Options& options) {
   const NamedNetwork& named = networkNamed(raw.network);
   algorithms::NetworkParameters& network = options.network;
+  const auto [ranksPerHost, coresPerHost] =
+      std::pair(network.ranksPerHost, network.coresPerHost);
+  network = named.tuning.network;
+  network.ranksPerHost = ranksPerHost;
+  network.coresPerHost = coresPerHost;
+  network.inside = networkNamed(raw.inside).tuning.network.between;
+  options.longestSegment = named.tuning.segmentBytes;
   algorithms::LinkParameters& link = network.between;
-  link = named.link;
-  network.inside = networkNamed(raw.inside).link;
-  network.reducePerByte = named.reducePerByte;
-  network.copyPerByte = named.copyPerByte;
+  options.oneHost = named.isHost && app.count("--ranks-per-host") == 0;
   const double alpha = app.count("--alpha") > 0
                            ? positive(app, "--alpha", raw.alpha) * 1e-6
                            : link.latency + 2 * link.overhead;
@@ -174,6 +181,7 @@ void validate(const Options& o) {
   require(o.elementSize >= 1 && o.elementSize <= 4096,
           "--element-size: 1 to 4096");
   require(o.network.ranksPerHost >= 1, "--ranks-per-host: at least 1");
+  require(o.network.coresPerHost >= 0, "--cores: at least 1, or 0");
   require(o.drawSegments >= 1 && o.drawSegments <= 16,
           "--draw-segments: 1 to 16");
   const bool one = o.algorithm != "all" && o.algorithm != "auto";

@@ -27,6 +27,8 @@ struct Options {
 
   // On what.
   gloo::algorithms::NetworkParameters network;
+  size_t longestSegment = 0;  // that the library chooses there
+  bool oneHost = false;       // has all ranks, and `network.between` inside
   int slowRank = -1;
   double slowFactor = 1;
 

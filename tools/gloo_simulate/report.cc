@@ -45,6 +45,12 @@ void printTable(const Options& options, const std::vector<Row>& rows) {
   if (network.ranksPerHost > 1) {
     std::printf(", %d ranks per host", network.ranksPerHost);
   }
+  if (options.oneHost) {
+    std::printf(", all on one host");
+  }
+  if (network.coresPerHost > 0) {
+    std::printf(", whose ranks share %d processors", network.coresPerHost);
+  }
   if (options.slowRank >= 0) {
     std::printf(", rank %d is %g times slower", options.slowRank,
                 options.slowFactor);

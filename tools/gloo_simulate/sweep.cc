@@ -37,8 +37,9 @@ class Sweep {
 
  private:
   void addRows(int ranks, size_t bytes) {
-    const algorithms::Selection selection(options_.network, ranks,
-                                          options_.segmentBytes);
+    const algorithms::Selection selection(
+        {networkOf(options_, ranks), options_.longestSegment, {}}, ranks,
+        options_.segmentBytes);
     const algorithms::Setting setting{0, ranks, options_.root, options_.radix,
                                       selection.hosts()};
     const size_t known = knownBytes(bytes);
@@ -102,7 +103,7 @@ class Sweep {
     const simulate::Result result = simulate::simulate(scenario, observer);
     const size_t total = totalBytes(scenario);
     const simulate::Bound bound =
-        simulate::lowerBound(info.collective, ranks, total, options_.network);
+        simulate::lowerBound(info.collective, ranks, total, scenario.network);
     rows_.push_back({std::string(info.name), chosen, ranks, total,
                      choice.segmentBytes, result.seconds, bound.seconds(),
                      std::string(bound.term()), roundsOf(info, setting),
@@ -148,6 +149,15 @@ class Sweep {
 
 }  // namespace
 
+algorithms::NetworkParameters networkOf(const Options& options, int ranks) {
+  algorithms::NetworkParameters network = options.network;
+  if (options.oneHost) {
+    network.ranksPerHost = ranks;
+    network.inside = network.between;
+  }
+  return network;
+}
+
 simulate::Scenario scenarioOf(const Options& options,
                               const AlgorithmInfo& algorithm, int ranks,
                               size_t bytes) {
@@ -165,7 +175,7 @@ simulate::Scenario scenarioOf(const Options& options,
       algorithm.blocks != nullptr
           ? elements
           : algorithms::ceilDivide(elements, static_cast<size_t>(ranks));
-  scenario.network = options.network;
+  scenario.network = networkOf(options, ranks);
   scenario.slowRank = options.slowRank;
   scenario.slowFactor = options.slowFactor;
   return scenario;

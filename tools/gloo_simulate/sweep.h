@@ -28,6 +28,10 @@ struct Row {
   double ratio() const { return boundSeconds > 0 ? seconds / boundSeconds : 1; }
 };
 
+// The options' for so many ranks.
+gloo::algorithms::NetworkParameters networkOf(const Options& options,
+                                              int ranks);
+
 // One call of `algorithm` for about `bytes` in total, at least an element per
 // rank.
 gloo::algorithms::simulate::Scenario scenarioOf(

@@ -65,12 +65,14 @@ uint32_t hashOfCounts(const Request& request, int size) {
 }  // namespace
 
 Plan::Plan(const Request& request, int rank, int size, int radix,
-           const Selection& selection)
+           const Selection& selection, size_t eagerBytes)
     : size_(size),
       request_(request),
       sendOffsets_(copyOf(request.counts.sendOffsets, size)),
       recvOffsets_(copyOf(request.counts.recvOffsets, size)),
       program_(makeProgram(rank, radix, selection)),
+      longInput_(extentOfMessages(program_, Memory::kInput, eagerBytes)),
+      longOutput_(extentOfMessages(program_, Memory::kOutput, eagerBytes)),
       check_(checkOf(request_, size, algorithm_->id)),
       executor_(program_) {}
 

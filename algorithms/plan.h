@@ -41,8 +41,9 @@ uint64_t checkOf(const Request& request, int size, uint8_t algorithm);
 // One thread at a time.
 class Plan {
  public:
+  // `eagerBytes`: longer messages need registered memory, where any does.
   Plan(const Request& request, int rank, int size, int radix,
-       const Selection& selection);
+       const Selection& selection, size_t eagerBytes);
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
@@ -59,13 +60,14 @@ class Plan {
   // 0: the run takes the caller's input as it is.
   size_t copiedBytes() const { return copiedBytes_; }
 
+  // Of the caller's memory, what long messages come from and go to.
+  const Extent& longInput() const { return longInput_; }
+  const Extent& longOutput() const { return longOutput_; }
+
   // For the owner's bookkeeping.
   bool inUse = false;
   uint64_t slot = 0;
   uint64_t lastUse = 0;
-  // Of the caller's memory, what long messages come from and go to.
-  Extent longInput;
-  Extent longOutput;
 
  private:
   Program makeProgram(int rank, int radix, const Selection& selection);
@@ -77,6 +79,8 @@ class Plan {
   const AlgorithmInfo* algorithm_ = nullptr;
   size_t copiedBytes_ = 0;
   const Program program_;
+  const Extent longInput_;
+  const Extent longOutput_;
   const uint64_t check_;
   Executor executor_;
 };

@@ -85,8 +85,8 @@ class CallersMemory {
  public:
   CallersMemory(internal::Channel& channel, const Plan& plan,
                 const Arguments& arguments) {
-    Extent input = plan.longInput;
-    Extent output = plan.longOutput;
+    Extent input = plan.longInput();
+    Extent output = plan.longOutput();
     if (arguments.input == arguments.output && input.end > 0) {
       output = output.end > 0 ? Extent{std::min(input.begin, output.begin),
                                        std::max(input.end, output.end),
@@ -174,10 +174,7 @@ Plan& State::planFor(const Request& request) {
     }
   }
   auto plan = std::make_unique<Plan>(request, channel_.rank(), channel_.size(),
-                                     radix_, selection_);
-  const size_t eager = channel_.eagerBytes();
-  plan->longInput = extentOfMessages(plan->program(), Memory::kInput, eager);
-  plan->longOutput = extentOfMessages(plan->program(), Memory::kOutput, eager);
+                                     radix_, selection_, channel_.eagerBytes());
   if (plans_.size() >= kMaxPlans) {
     evictOne();
   }

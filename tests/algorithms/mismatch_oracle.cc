@@ -1,6 +1,7 @@
 #include "tests/algorithms/mismatch_oracle.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "algorithms/direct.h"
 #include "gloo/internal/check.h"
@@ -137,7 +138,7 @@ void MismatchOracle::prepare(int rank, const RankCall& call, bool direct) {
   profile.hostOfRank.assign(ranks_.size(), 0);
   const Selection selection(profile, size, direct ? "shm" : "tcp");
   self.plan = std::make_unique<Plan>(requestOf(call, offsets), rank, size, 2,
-                                     selection);
+                                     selection, SIZE_MAX);
   self.word = internal::withSequence(self.plan->check(),
                                      static_cast<uint16_t>(1 + call.before));
   self.done.assign(self.plan->program().actions.size(), false);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "benchmarks/benchmark/turns.h"
+#include "benchmarks/support/median.h"
 #include "gloo/allreduce.h"
 #include "gloo/barrier.h"
 #include "gloo/internal/algorithms.h"
@@ -162,7 +163,7 @@ double Contest::medianMean(const Entry& entry, size_t elements,
                            const ContextPtr& context, size_t iterations) {
   auto seconds = turn(entry, elements, context, iterations);
   addUp(seconds);  // from here on equal on all ranks
-  return median(std::move(seconds)) / options_.size;
+  return support::median(std::move(seconds)) / options_.size;
 }
 
 size_t Contest::iterationsFor(double seconds) const {

@@ -6,9 +6,6 @@
 
 namespace benchmark {
 
-// At least one value; of an even number, the mean of the middle two.
-double median(std::vector<double> values);
-
 // What a host does besides comes and goes: it may make one round twice as long
 // as the next. Contestants are therefore compared within a round, where it
 // makes all of them slower alike. One thread.

@@ -21,6 +21,7 @@
 #include "gloo/transport/shm/allocate.h"
 #include "gloo/transport/unbound_buffer.h"
 #include "measure.h"
+#include "pingpong.h"
 
 namespace {
 
@@ -28,6 +29,31 @@ using measure::Operation;
 using measure::Work;
 
 void (*const kSum)(void*, const void*, const void*, size_t) = &gloo::sum<float>;
+
+// Of a pingpong through either kind of buffer; the first has asked for what
+// comes when it is made.
+struct Bound {
+  std::shared_ptr<gloo::transport::Buffer> in;
+  std::shared_ptr<gloo::transport::Buffer> out;
+  size_t bytes;
+
+  void expect() const {}
+  void send() const { out->send(0, bytes); }
+  void receive() const { in->waitRecv(); }
+  void finish() const { out->waitSend(); }
+};
+
+struct Unbound {
+  std::shared_ptr<gloo::transport::UnboundBuffer> in;
+  std::shared_ptr<gloo::transport::UnboundBuffer> out;
+  int peer;
+  uint64_t slot;
+
+  void expect() const { in->recv(peer, slot); }
+  void send() const { out->send(peer, slot); }
+  void receive() const { in->waitRecv(); }
+  void finish() const { out->waitSend(); }
+};
 
 class Ours : public measure::Program {
  public:
@@ -121,47 +147,26 @@ class Ours : public measure::Program {
   Operation boundPingPong(const Work& work) {
     const int slot = nextSlot_++;
     const bool first = context_->rank == 0;
-    const size_t bytes = work.bytes;
     gloo::transport::Pair& pair = *context_->getPair(first ? 1 : 0);
-    const std::shared_ptr<gloo::transport::Buffer> in =
-        pair.createRecvBuffer(slot, work.output, bytes);
-    const std::shared_ptr<gloo::transport::Buffer> out =
-        pair.createSendBuffer(slot, first ? work.input : work.output, bytes);
-    return [=, trips = work.roundTrips] {
-      for (int i = 0; i < trips; i++) {
-        if (first) {
-          out->send(0, bytes);
-        }
-        in->waitRecv();
-        if (!first) {
-          out->send(0, bytes);
-        }
-        out->waitSend();
-      }
-    };
+    return measure::pingPong(
+        work, first,
+        Bound{pair.createRecvBuffer(slot, work.output, work.bytes),
+              pair.createSendBuffer(slot, first ? work.input : work.output,
+                                    work.bytes),
+              work.bytes});
   }
 
   Operation unboundPingPong(const Work& work) {
     const auto slot = static_cast<uint64_t>(nextSlot_++);
     const bool first = context_->rank == 0;
-    const int peer = first ? 1 : 0;
     const std::shared_ptr<gloo::transport::UnboundBuffer> in =
         context_->createUnboundBuffer(work.output, work.bytes);
-    const std::shared_ptr<gloo::transport::UnboundBuffer> out =
-        first ? context_->createUnboundBuffer(work.input, work.bytes) : in;
-    return [=, trips = work.roundTrips] {
-      for (int i = 0; i < trips; i++) {
-        in->recv(peer, slot);
-        if (first) {
-          out->send(peer, slot);
-        }
-        in->waitRecv();
-        if (!first) {
-          out->send(peer, slot);
-        }
-        out->waitSend();
-      }
-    };
+    return measure::pingPong(
+        work, first,
+        Unbound{
+            in,
+            first ? context_->createUnboundBuffer(work.input, work.bytes) : in,
+            first ? 1 : 0, slot});
   }
 
   template <typename Options>

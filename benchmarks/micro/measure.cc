@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 
+#include "benchmarks/support/median.h"
 #include "gloo/common/aligned_allocator.h"
 
 namespace gloo::micro {
@@ -51,12 +52,6 @@ int timesFor(const std::function<void()>& work) {
   const double once = std::max(seconds(work, 3), 1e-9);
   const std::chrono::duration<double> shortest = kShortest;
   return std::max(1, static_cast<int>(shortest.count() / once));
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2,
-                   values.end());
-  return values[values.size() / 2];
 }
 
 double leastRatioOf(ElementType type, Reduction reduction) {
@@ -121,9 +116,9 @@ Measurement measure(const Subject& subject) {
   }
   Measurement result;
   result.bytesTouched = 3 * kBytes;
-  result.kernelSeconds = median(reduced);
-  result.memcpySeconds = median(copied);
-  result.scalarSeconds = loop == nullptr ? 0 : median(looped);
+  result.kernelSeconds = support::median(reduced);
+  result.memcpySeconds = support::median(copied);
+  result.scalarSeconds = loop == nullptr ? 0 : support::median(looped);
   return result;
 }
 

@@ -42,6 +42,26 @@ class Quick(unittest.TestCase):
         self.assertEqual({link for row in ours for link in row["links"]},
                          {"tcp"})
 
+    def test_messages_of_two_ranks_there_and_back(self):
+        with tempfile.TemporaryDirectory() as directory:
+            rows_file = os.path.join(directory, "rows.json")
+            done = subprocess.run(
+                [sys.executable, COMPARE, "--quick", "--build-dir", BUILD,
+                 "--ranks", "2", "--collectives", "pingpong",
+                 "--sizes", "8,65536", "--repetitions", "1", "--json",
+                 rows_file, "--plot", os.path.join(directory, "plot.svg")],
+                capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(rows_file) as file:
+                rows = json.load(file)
+        ours = {(row["mode"], row["bytes"]): row["p50_us"] for row in rows
+                if row["program"] == "ours"}
+        self.assertEqual(set(ours), {
+            (mode, size) for mode in ("default bound", "default unbound")
+            for size in (8, 65536)})
+        for time in ours.values():
+            self.assertGreater(time, 0)
+
 
 if __name__ == "__main__":
     unittest.main()

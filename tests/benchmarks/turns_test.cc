@@ -4,13 +4,15 @@
 
 #include <stdexcept>
 
+#include "benchmarks/support/median.h"
+
 namespace benchmark {
 namespace {
 
 TEST(Turns, TheMedianIsTheMiddleOrTheMeanOfTwo) {
-  EXPECT_EQ(2, median({3, 1, 2}));
-  EXPECT_EQ(2.5, median({4, 1, 2, 3}));
-  EXPECT_THROW(median({}), std::logic_error);
+  EXPECT_EQ(2, support::median({3, 1, 2}));
+  EXPECT_EQ(2.5, support::median({4, 1, 2, 3}));
+  EXPECT_THROW(support::median({}), std::logic_error);
 }
 
 // Equal contestants on a host that gets slower and slower, but for one turn.

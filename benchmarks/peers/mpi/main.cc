@@ -6,11 +6,29 @@
 #include <exception>
 
 #include "measure.h"
+#include "pingpong.h"
 
 namespace {
 
 using measure::Operation;
 using measure::Work;
+
+// Of a pingpong: the first sends its input, the other what it has received.
+struct Side {
+  Work work;
+  int peer;
+
+  void expect() const {}
+  void send() const {
+    MPI_Send(peer == 1 ? work.input : work.output, int(work.inputElements),
+             MPI_FLOAT, peer, 0, MPI_COMM_WORLD);
+  }
+  void receive() const {
+    MPI_Recv(work.output, int(work.outputElements), MPI_FLOAT, peer, 0,
+             MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+  void finish() const {}
+};
 
 class Mpi : public measure::Program {
  public:
@@ -58,7 +76,9 @@ class Mpi : public measure::Program {
       };
     }
     if (name == "pingpong") {
-      return pingPong(work);
+      int rank = 0;
+      MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+      return measure::pingPong(work, rank == 0, Side{work, 1 - rank});
     }
     return [] { MPI_Barrier(MPI_COMM_WORLD); };
   }
@@ -66,29 +86,6 @@ class Mpi : public measure::Program {
   std::string links() override { return links_; }
 
  private:
-  static Operation pingPong(const Work& work) {
-    int rank = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    const auto send = [rank, n = int(work.inputElements)](const float* data) {
-      MPI_Send(data, n, MPI_FLOAT, 1 - rank, 0, MPI_COMM_WORLD);
-    };
-    const auto receive = [rank, work] {
-      MPI_Recv(work.output, int(work.outputElements), MPI_FLOAT, 1 - rank, 0,
-               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    };
-    return [=] {
-      for (int i = 0; i < work.roundTrips; i++) {
-        if (rank == 0) {
-          send(work.input);
-        }
-        receive();
-        if (rank == 1) {
-          send(work.output);
-        }
-      }
-    };
-  }
-
   std::string links_;
 };
 

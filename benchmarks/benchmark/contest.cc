@@ -123,12 +123,23 @@ size_t Contest::elementsFor(const Entry& entry, size_t bytes) const {
 }
 
 void Contest::addUp(std::vector<double>& values) const {
-  gloo::AllreduceOptions sum(control_);
-  sum.setOutput(values.data(), values.size());
-  sum.setReduceFunction([](void* c, const void* a, const void* b, size_t n) {
+  combine(values, [](void* c, const void* a, const void* b, size_t n) {
     gloo::sum<double>(c, a, b, n);
   });
-  gloo::allreduce(sum);
+}
+
+void Contest::takeMost(std::vector<double>& values) const {
+  combine(values, [](void* c, const void* a, const void* b, size_t n) {
+    gloo::max<double>(c, a, b, n);
+  });
+}
+
+void Contest::combine(std::vector<double>& values,
+                      const gloo::AllreduceOptions::Func& function) const {
+  gloo::AllreduceOptions options(control_);
+  options.setOutput(values.data(), values.size());
+  options.setReduceFunction(function);
+  gloo::allreduce(options);
 }
 
 // Seconds of each iteration on this rank.
@@ -159,11 +170,11 @@ std::vector<double> Contest::turn(const Entry& entry, size_t elements,
   return seconds;
 }
 
-double Contest::medianMean(const Entry& entry, size_t elements,
-                           const ContextPtr& context, size_t iterations) {
+double Contest::medianOfSlowest(const Entry& entry, size_t elements,
+                                const ContextPtr& context, size_t iterations) {
   auto seconds = turn(entry, elements, context, iterations);
-  addUp(seconds);  // from here on equal on all ranks
-  return support::median(std::move(seconds)) / options_.size;
+  takeMost(seconds);  // from here on equal on all ranks
+  return support::median(std::move(seconds));
 }
 
 size_t Contest::iterationsFor(double seconds) const {
@@ -181,7 +192,8 @@ Turns Contest::playRounds(const Entry& entry, size_t elements,
     // Nobody always comes after the same one.
     for (size_t i = 0; i < contexts.size(); i++) {
       const size_t next = round % 2 == 0 ? i : contexts.size() - 1 - i;
-      turns.add(next, medianMean(entry, elements, contexts[next], iterations));
+      turns.add(next,
+                medianOfSlowest(entry, elements, contexts[next], iterations));
     }
   }
   return turns;
@@ -191,7 +203,7 @@ std::vector<double> Contest::measure(const Entry& entry, size_t elements,
                                      const std::vector<ContextPtr>& contexts) {
   std::vector<double> seconds;
   for (const auto& context : contexts) {
-    seconds.push_back(medianMean(entry, elements, context, kTrials));
+    seconds.push_back(medianOfSlowest(entry, elements, context, kTrials));
   }
   const double quickest = *std::min_element(seconds.begin(), seconds.end());
   std::vector<ContextPtr> serious;

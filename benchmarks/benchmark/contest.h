@@ -10,6 +10,7 @@
 #include "benchmarks/benchmark/options.h"
 #include "benchmarks/benchmark/registry.h"
 #include "benchmarks/benchmark/turns.h"
+#include "gloo/allreduce.h"
 #include "gloo/context.h"
 #include "gloo/rendezvous/store.h"
 #include "gloo/transport/device.h"
@@ -19,9 +20,10 @@ namespace benchmark {
 // "auto", the library's choice, or an algorithm.
 struct Contestant {
   std::string name;
-  // The time of an iteration is the mean over the ranks, that of a turn the
-  // median of its iterations. "auto": the median of its turns. An algorithm: so
-  // many times that as the median round says (Turns::ratio).
+  // The time of an iteration is that of the slowest rank: who can go on early
+  // is of no use to the others. That of a turn is the median of its iterations.
+  // "auto": the median of its turns. An algorithm: so many times that as the
+  // median round says (Turns::ratio).
   double us = 0;
 };
 
@@ -74,9 +76,12 @@ class Contest {
   std::vector<double> turn(const Entry& entry, size_t elements,
                            const std::shared_ptr<gloo::Context>& context,
                            size_t iterations);
-  double medianMean(const Entry& entry, size_t elements,
-                    const std::shared_ptr<gloo::Context>& context,
-                    size_t iterations);
+  double medianOfSlowest(const Entry& entry, size_t elements,
+                         const std::shared_ptr<gloo::Context>& context,
+                         size_t iterations);
+  void takeMost(std::vector<double>& values) const;  // of all ranks
+  void combine(std::vector<double>& values,
+               const gloo::AllreduceOptions::Func& function) const;
   size_t iterationsFor(double seconds) const;
   Turns playRounds(const Entry& entry, size_t elements,
                    const std::vector<std::shared_ptr<gloo::Context>>& contexts,

@@ -94,27 +94,30 @@ void DirectRun::allgather() {
   const size_t longest = longestPart(offsets);
   const bool isInline = longest <= Line::kPayloadBytes;
   const size_t chunk = lane_.slotBytes();
-  copy(output_ + own.begin, from, own.bytes);
   if (longest >= kLeastInPlace) {
     offer(from);
     if (agreeOnOffers()) {
+      copy(output_ + own.begin, from, own.bytes);
       return allgatherInPlace(offsets);
     }
   }
   size_t c = 0;
   while (c < piecesOf(longest, chunk)) {
     const uint64_t round = begin();
+    const size_t at = c * chunk;
     if (isInline) {
       publishInline(round, from, own.bytes);
     } else {
-      copy(mine(round), from + c * chunk, lengthOf(c, chunk, own.bytes));
+      copy(mine(round), from + at, lengthOf(c, chunk, own.bytes));
       publish(round);
     }
+    // It is in the cache, and the others need a moment.
+    copy(output_ + own.begin + at, from + at, lengthOf(c, chunk, own.bytes));
     for (int rank = 0; rank < size_; rank++) {
       const Part part = partOf(offsets, rank);
       if (rank != rank_) {
         waitFor(rank, round);
-        copy(output_ + part.begin + c * chunk,
+        copy(output_ + part.begin + at,
              isInline ? lane_.line(rank, round).payload : of(rank, round),
              lengthOf(c, chunk, part.bytes));
       }
@@ -141,12 +144,15 @@ void DirectRun::alltoall() {
   if (sharedBytes_ <= Line::kPayloadBytes) {
     return alltoallInline();
   }
-  copy(output_ + part(rank_), input_ + part(rank_), bytes_);
+  const auto copyOwn = [&](size_t at, size_t length) {
+    copy(output_ + part(rank_) + at, input_ + part(rank_) + at, length);
+  };
   if (bytes_ >= kLeastInPlace) {
     if (!request_.copiesInput) {
       offer(input_);
     }
     if (agreeOnOffers()) {
+      copyOwn(0, bytes_);
       return alltoallInPlace();
     }
   }
@@ -161,6 +167,7 @@ void DirectRun::alltoall() {
       }
     }
     publish(round);
+    copyOwn(at, length);
     if (c == 0) {
       waitForAll(round);
       if (anyOffers(round)) {

@@ -29,6 +29,12 @@ struct Memory {
 
 void readAll(FrameReader& reader, char* place) {
   for (int i = 0; i < 10000; i++) {
+    FrameReader::BoundWrite write;
+    if (reader.takeBound(&write)) {
+      require(write.bytes <= kBoundBytes, "within the line");
+      std::memcpy(place, write.payload, write.bytes);
+      continue;
+    }
     switch (reader.next()) {
       case FrameReader::Event::kPayload:
         require(reader.header().payloadBytes <= kMaxPayload, "within limits");
@@ -90,6 +96,9 @@ std::vector<std::vector<char>> seeds() {
       bool ring = false;
       while (writer.step(header, payload.data(), progress, &ring) ==
              FrameWriter::Step::kMore) {
+      }
+      if (size <= kBoundBytes) {
+        (void)writer.bound(3, size, payload.data(), size, &ring);
       }
     }
     std::vector<char> seed;

@@ -58,7 +58,7 @@ std::unique_ptr<PendingLink> FakeFactory::prepare(int) {
 
 std::unique_ptr<Region> FakeFactory::registerMemory(void* ptr, size_t bytes,
                                                     MemoryKind, Rights rights) {
-  if (options.shape == FakeShape::kStream) {
+  if (!needsRegions(options.shape)) {
     return nullptr;
   }
   return std::make_unique<FakeRegion>(static_cast<char*>(ptr), bytes, rights);
@@ -84,12 +84,18 @@ bool FakeFactory::arm() {
                      [](FakeLink* link) { return link->hasWork(); });
 }
 
+bool needsRegions(FakeShape shape) {
+  return shape == FakeShape::kPush || shape == FakeShape::kPull;
+}
+
 std::string name(FakeShape shape) {
   switch (shape) {
     case FakeShape::kStream:
       return "fake_stream";
     case FakeShape::kPush:
       return "fake_push";
+    case FakeShape::kMixed:
+      return "fake_mixed";
     default:
       return "fake_pull";
   }

@@ -99,6 +99,11 @@ bool FakeLink::write(const char* local, size_t bytes, const Region* region,
   return false;
 }
 
+bool FakeLink::reads(RemoteMemory, size_t, bool) const {
+  return factory_.options.shape == FakeShape::kPull ||
+         (factory_.options.shape == FakeShape::kMixed && factory_.chance(50));
+}
+
 bool FakeLink::read(char* local, size_t bytes, const Region*,
                     RemoteMemory remote, void* token) {
   factory_.options.watch->framesTooLong +=

@@ -18,8 +18,10 @@
 GLOO_NAMESPACE_BEGIN
 namespace test {
 
-enum class FakeShape { kStream, kPush, kPull };
+// kMixed: pulls at times, and else is a stream, as shared memory does.
+enum class FakeShape { kStream, kPush, kPull, kMixed };
 std::string name(FakeShape shape);
+bool needsRegions(FakeShape shape);
 
 // Shared by all devices of a test. Thread-safe.
 struct FakeWatch {

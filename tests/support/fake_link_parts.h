@@ -51,6 +51,7 @@ class FakeLink final : public Link {
             void* token) override;
   bool write(const char* local, size_t bytes, const Region* region,
              RemoteMemory remote, uint32_t immediate, void* token) override;
+  bool reads(RemoteMemory remote, size_t bytes, bool crowded) const override;
   bool read(char* local, size_t bytes, const Region* region,
             RemoteMemory remote, void* token) override;
   void finish() override;
@@ -102,8 +103,12 @@ class FakeFactory final : public LinkFactory, public Poller {
   FakeFactory(ProgressDomain& domain, const FakeOptions& options)
       : options(options), random(options.seed), domain_(domain) {
     caps_.remoteWrite = options.shape == FakeShape::kPush;
-    caps_.remoteRead = options.shape == FakeShape::kPull;
-    caps_.needsRegions = options.shape != FakeShape::kStream;
+    const bool mixed = options.shape == FakeShape::kMixed;
+    caps_.remoteRead = mixed || options.shape == FakeShape::kPull;
+    if (caps_.remoteRead) {
+      caps_.advertBytes = mixed ? 4 * options.eagerBytes : 0;
+    }
+    caps_.needsRegions = needsRegions(options.shape);
     caps_.eagerBytes = options.eagerBytes;
     caps_.creditBytes = options.creditBytes;
     caps_.creditQuantum = options.creditQuantum;

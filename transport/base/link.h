@@ -35,6 +35,8 @@ class SharedAllocation;  // transport/base/shared_allocations.h
 
 // As the immediate of a write: the peer is not told.
 constexpr uint32_t kNoImmediate = UINT32_MAX;
+// Tells a bound write's immediate, the index of its buffer, from an advert's.
+constexpr uint32_t kBoundImmediate = uint32_t{1} << 31;
 
 struct LinkCaps {
   bool remoteWrite = false;
@@ -48,6 +50,10 @@ struct LinkCaps {
   bool reportsDeath = false;
   // Largest payload of an eager message.
   size_t eagerBytes = 0;
+  // The peer is told of receives to this length as soon as they are posted. Of
+  // a longer one it hears once it has announced the message, unless that is
+  // read (Link::reads).
+  size_t advertBytes = SIZE_MAX;
   // Bytes of eager memory that a receiver keeps for one peer at most; a message
   // costs its bytes, but at least creditQuantum.
   size_t creditBytes = 0;
@@ -55,7 +61,7 @@ struct LinkCaps {
   // Largest payload of one data frame, one write or one read.
   size_t maxFrameBytes = 0;
   // A write of the host's memory that is no longer, and tells the peer, is
-  // copied when it leaves: it needs no region.
+  // copied when it leaves: it needs no region. 0: there is no writeNow().
   size_t copiedBytes = 0;
 };
 
@@ -96,6 +102,11 @@ class LinkHandler {
   // A whole frame has arrived; payload is what onPayload returned.
   virtual void onFrame(const FrameHeader& header, const char* payload) = 0;
 
+  // All of a write to the bound buffer `index` has arrived by writeNow(), on a
+  // link that cannot write itself: the handler copies it before it returns.
+  virtual void onBound(uint32_t index, uint64_t offset, const char* payload,
+                       size_t bytes) = 0;
+
   // push: a write of the peer's with this immediate is complete.
   virtual void onWritten(uint32_t immediate) = 0;
 
@@ -131,12 +142,19 @@ class Link {
     (void)token;
     return false;
   }
-  // The same for at most copiedBytes, where nothing stands in the way: false,
-  // and nothing was done, unless the memory is free already.
+  // A bound write of at most copiedBytes (of a link without remoteWrite, too:
+  // then `remote` is the offset in the buffer), where nothing stands in the
+  // way: false, and nothing was done, unless the memory is free already.
   [[nodiscard]] virtual bool writeNow(const char* local, size_t bytes,
                                       RemoteMemory remote, uint32_t immediate) {
     (void)local, (void)bytes, (void)remote, (void)immediate;
     return false;
+  }
+  // pull: whether this end should read that announced message, or else ask the
+  // peer to send it. `crowded`: cores are scarce.
+  virtual bool reads(RemoteMemory remote, size_t bytes, bool crowded) const {
+    (void)remote, (void)bytes, (void)crowded;
+    return caps().remoteRead && !caps().remoteWrite;
   }
   // pull: remote to [local, local + bytes).
   [[nodiscard]] virtual bool read(char* local, size_t bytes,

@@ -66,9 +66,6 @@ enum Phase : uint8_t {
   kIncoming,   // a receive whose bytes are arriving
 };
 
-// push: tells a bound write's immediate from an advert's.
-constexpr uint32_t kBoundImmediate = uint32_t{1} << 31;
-
 class Pair final : public transport::Pair, public LinkHandler {
  public:
   // A buffer that the peer has bound to a slot, or will.
@@ -109,6 +106,8 @@ class Pair final : public transport::Pair, public LinkHandler {
   // LinkHandler
   char* onPayload(const FrameHeader& header) override;
   void onFrame(const FrameHeader& header, const char* payload) override;
+  void onBound(uint32_t index, uint64_t offset, const char* payload,
+               size_t bytes) override;
   void onWritten(uint32_t immediate) override;
   void onComplete(void* token) override;
   void onLost(internal::Cause cause, bool ended) override;
@@ -294,7 +293,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   // pair_awaited.cc
   void onAwaited(const FrameHeader& header);
 
-  // pair_onesided.cc
+  // pair_bound.cc
   void advertiseBound(uint32_t index);
   void writeBound(Operation& op, const RemoteBound& remote);
   void onBoundAdvert(const FrameHeader& header);
@@ -302,9 +301,13 @@ class Pair final : public transport::Pair, public LinkHandler {
   void onCancelOfBound(const FrameHeader& header);
   void answerWithdrawals();
   Bound* boundAt(uint32_t index);
+  Bound* boundFor(uint32_t index, uint64_t offset, size_t bytes);
   char* onBoundPayload(const FrameHeader& header);
   void onBoundEnd(const FrameHeader& header);
   void onBoundWritten(uint32_t index);
+  void noteWritten(const Bound& bound);
+
+  // pair_onesided.cc
   uint64_t addRequest(Operation& op);
   Operation* request(uint64_t number);
   void endRequest(Operation& op);

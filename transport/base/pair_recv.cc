@@ -289,7 +289,8 @@ void Pair::answerAnnounce(Operation& op, const Arrival& arrival) {
   op.peer = peer_;
   op.phase = kIncoming;
   addWaits(1);
-  if (pulls()) {
+  if (link_->reads(arrival.remote, arrival.bytes,
+                   context_.domain().crowded())) {
     pullMessage(op, arrival);
   } else {
     sendAdvert(*entry, FrameFlag::kReply, arrival.number);
@@ -315,12 +316,13 @@ void Pair::sendAdvert(RecvEntry& entry, uint8_t flags, uint64_t number) {
 }
 
 bool Pair::mayAdvertise() const {
-  return link_ != nullptr && !pulls() && !byeSent_ && !failed_;
+  return link_ != nullptr && !byeSent_ && !failed_;
 }
 
 // What may not be copied eagerly is told where to go, however short.
 bool Pair::wantsAdvert(const Operation& op) const {
-  return op.bytes > (deviceOf(op) < 0 ? caps_.eagerBytes : 0);
+  return op.bytes > (deviceOf(op) < 0 ? caps_.eagerBytes : 0) &&
+         op.bytes <= caps_.advertBytes;
 }
 
 // Adverts for all receives that are long enough and whose position is known.

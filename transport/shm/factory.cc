@@ -19,13 +19,14 @@ namespace {
 constexpr size_t kEagerMemory = 64 << 20;
 constexpr size_t kMaxCredit = 8 << 20;
 constexpr size_t kMinCredit = 1 << 10;
-// Beyond this one copy through the kernel is faster than two of our own.
+// More would be copied a third time where no receive waits.
 constexpr size_t kMaxEager = 32 << 10;
 constexpr size_t kMaxFrame = 512 << 10;
 
 base::LinkCaps capsFor(int peers) {
   base::LinkCaps caps;
   caps.reportsDeath = true;
+  caps.remoteRead = true;
   caps.readByPeer = true;
   caps.creditBytes =
       std::clamp(kEagerMemory / static_cast<size_t>(std::max(peers, 1)),
@@ -34,6 +35,9 @@ base::LinkCaps capsFor(int peers) {
   caps.eagerBytes = std::min(kMaxEager, caps.creditBytes / 4);
   caps.creditQuantum = kCreditUnit;
   caps.maxFrameBytes = kMaxFrame;
+  caps.copiedBytes = kBoundBytes;
+  // What leaves at once, whatever the sender does next.
+  caps.advertBytes = ringSizeFor(peers).bytes / 2;
   return caps;
 }
 
@@ -45,7 +49,6 @@ std::unique_ptr<base::Link> makeLink(ShmFactory& factory, Connection connection,
                                      base::LinkHandler& handler) {
   base::LinkCaps caps = agreeLimits(mine, theirs);
   connection.memory = factory.probe(connection.pid, theirs);
-  caps.remoteRead = connection.memory.permitted();
   auto link = std::make_unique<ShmLink>(factory.poller(), std::move(connection),
                                         caps, handler);
   GLOO_DEBUG("link: ", link->str());
@@ -181,7 +184,7 @@ ProcessMemory ShmFactory::probe(pid_t pid, const Greeting& theirs) const {
   ProcessMemory memory(pid, theirs.probeAddress, theirs.probe);
   if (!memory.permitted()) {
     GLOO_INFO("process ", pid, "'s memory cannot be read (", memory.trouble(),
-              "): large messages are copied twice");
+              "): no message is read from there");
   }
   return memory;
 }

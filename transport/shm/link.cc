@@ -57,6 +57,26 @@ bool ShmLink::send(const FrameHeader& header, const char* payload,
   return token == nullptr;
 }
 
+// A bound buffer of the peer's has no address here: `remote` is the offset in
+// it.
+bool ShmLink::writeNow(const char* local, size_t bytes,
+                       base::RemoteMemory remote, uint32_t immediate) {
+  bool ring = false;
+  if (!socket_ || !queue_.empty() || finishing_ ||
+      !writer_.bound(immediate & ~base::kBoundImmediate, remote.address, local,
+                     bytes, &ring)) {
+    return false;
+  }
+  if (ring) {
+    ringPeer();
+  }
+  auto& statistics = poller_.statistics();
+  statistics.framesSent++;
+  statistics.bytesSent += bytes;
+  statistics.bytesCopied += bytes;
+  return true;
+}
+
 // Into the ring as far as there is room; true when all of it is there.
 bool ShmLink::put(const FrameHeader& header, const char* payload,
                   FrameProgress& progress) {
@@ -171,6 +191,16 @@ bool ShmLink::read(char* local, size_t bytes, const base::Region* /*region*/,
   return false;
 }
 
+// Both sides copying at once, through the ring, take less time than one of them
+// in the kernel: measured, 64 KiB 9.6 us and 14.4, 1 MiB 105 and 163, 16 MiB
+// 2390 and 2930. Not so if the peer has no core for that, or sleeps. What it
+// has lent is copied once, and without the kernel.
+bool ShmLink::reads(base::RemoteMemory remote, size_t bytes,
+                    bool crowded) const {
+  return loans_.find(remote.address, bytes) != nullptr ||
+         (memory_.permitted() && (crowded || writer_.peerSleeps()));
+}
+
 void ShmLink::lend(const char* data, size_t bytes) {
   if (socket_) {
     loans_.lend(socket_.get(), data, bytes);
@@ -185,6 +215,10 @@ bool ShmLink::copyFrom(const Read& read) {
     std::memcpy(read.local, lent, read.bytes);
     statistics.bytesLent += read.bytes;
     return true;
+  }
+  if (!memory_.permitted()) {
+    readError_ = EPERM;  // a loan that has ended in the middle of a message
+    return false;
   }
   statistics.systemCalls += 2;
   readError_ = memory_.read(read.local, read.remote, read.bytes);

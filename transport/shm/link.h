@@ -42,8 +42,13 @@ class ShmLink final : public base::Link {
   const base::LinkCaps& caps() const override { return caps_; }
   [[nodiscard]] bool send(const base::FrameHeader& header, const char* payload,
                           void* token) override;
+  [[nodiscard]] bool writeNow(const char* local, size_t bytes,
+                              base::RemoteMemory remote,
+                              uint32_t immediate) override;
   [[nodiscard]] bool read(char* local, size_t bytes, const base::Region* region,
                           base::RemoteMemory remote, void* token) override;
+  bool reads(base::RemoteMemory remote, size_t bytes,
+             bool crowded) const override;
   void lend(const char* data, size_t bytes) override;
   void finish() override;
   void finishWith(const base::FrameHeader& last, const char* payload) override;
@@ -84,6 +89,7 @@ class ShmLink final : public base::Link {
   void ringPeer();
 
   bool receive();
+  bool onBound(const FrameReader::BoundWrite& write);
   bool onEvent(FrameReader::Event event);
   bool readQueued();
   bool copyFrom(const Read& read);

@@ -58,6 +58,16 @@ void ShmLink::report() {
 
 bool ShmLink::receive() {
   for (int i = 0; i < kEventsPerRound; i++) {
+    FrameReader::BoundWrite write;
+    if (reader_.takeBound(&write)) {
+      if (!onBound(write)) {
+        return true;
+      }
+      if (!reader_.ready()) {
+        break;
+      }
+      continue;
+    }
     const auto event = reader_.next();
     if (event == FrameReader::Event::kNothing) {
       break;
@@ -74,6 +84,17 @@ bool ShmLink::receive() {
     ringPeer();
   }
   return true;
+}
+
+// As onEvent().
+bool ShmLink::onBound(const FrameReader::BoundWrite& write) {
+  auto& statistics = poller_.statistics();
+  statistics.framesReceived++;
+  statistics.bytesReceived += write.bytes;
+  return muted_ || notify([&] {
+           handler_.onBound(write.index, write.offset, write.payload,
+                            write.bytes);
+         });
 }
 
 // False: this link is not to be read any further, and may be gone.

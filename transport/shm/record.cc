@@ -15,6 +15,8 @@ namespace {
 constexpr uint8_t kWhole = FrameFlag::kFirst | FrameFlag::kLast;
 constexpr size_t kSlotBytes = 8;
 constexpr size_t kCheckBytes = 8;
+constexpr size_t kBoundIndexAt = 8;  // in the body of a bound write
+constexpr size_t kBoundPayloadAt = 12;
 constexpr size_t kFramePayloadAt = 8;  // in the body of a frame
 
 template <typename T>
@@ -50,7 +52,9 @@ void setChunk(Cell& cell, size_t chunk) {
 }
 
 void copy(char* to, const char* from, size_t bytes) {
-  if (bytes > 0) {
+  if (bytes == sizeof(uint64_t)) {
+    std::memcpy(to, from, sizeof(uint64_t));  // without a call
+  } else if (bytes > 0) {
     std::memcpy(to, from, bytes);
   }
 }
@@ -78,8 +82,7 @@ bool FrameWriter::isSmall(const FrameHeader& h) const {
 }
 
 bool FrameWriter::small(const FrameHeader& h, const char* payload, bool* ring) {
-  char* unused;
-  Cell* cell = ring_.begin(0, &unused);
+  Cell* cell = ring_.begin();
   if (cell == nullptr) {
     return false;
   }
@@ -97,6 +100,21 @@ bool FrameWriter::small(const FrameHeader& h, const char* payload, bool* ring) {
   cell->seen = static_cast<uint8_t>(h.seen - before_.seen);
   cell->credits = static_cast<uint8_t>(h.credits / kCreditUnit);
   before_.note(h);
+  *ring |= ring_.commit();
+  return true;
+}
+
+bool FrameWriter::bound(uint32_t index, uint64_t offset, const char* payload,
+                        size_t bytes, bool* ring) {
+  Cell* cell = ring_.begin();
+  if (cell == nullptr) {
+    return false;
+  }
+  store(cell->body, offset);
+  store(cell->body + kBoundIndexAt, index);
+  copy(cell->body + kBoundPayloadAt, payload, bytes);
+  cell->kind = static_cast<uint8_t>(RecordKind::kBound);
+  cell->length = static_cast<uint8_t>(bytes);
   *ring |= ring_.commit();
   return true;
 }
@@ -136,8 +154,7 @@ FrameWriter::Step FrameWriter::step(const FrameHeader& h, const char* payload,
 }
 
 bool FrameWriter::end(bool* ring) {
-  char* unused;
-  Cell* cell = ring_.begin(0, &unused);
+  Cell* cell = ring_.begin();
   if (cell == nullptr) {
     return false;
   }
@@ -162,6 +179,24 @@ FrameReader::Event FrameReader::next() {
   return cell != nullptr ? begin(*cell) : Event::kNothing;
 }
 
+// One that is too long is left to next(), to which it is of no kind.
+bool FrameReader::takeBound(BoundWrite* write) {
+  const Cell* cell = ring_.peek();
+  if (cell == nullptr || state_ != State::kBetween ||
+      readOnce(cell->kind) != static_cast<uint8_t>(RecordKind::kBound)) {
+    return false;
+  }
+  write->bytes = readOnce(cell->length);
+  write->offset = load<uint64_t>(cell->body);
+  write->index = load<uint32_t>(cell->body + kBoundIndexAt);
+  write->payload = cell->body + kBoundPayloadAt;
+  if (write->bytes > kBoundBytes) {
+    return false;
+  }
+  ring_.take();
+  return true;
+}
+
 FrameReader::Event FrameReader::begin(const Cell& cell) {
   const auto kind = static_cast<RecordKind>(readOnce(cell.kind));
   const size_t length = readOnce(cell.length);
@@ -175,7 +210,7 @@ FrameReader::Event FrameReader::begin(const Cell& cell) {
     case RecordKind::kFrame:
       return beginFrame(cell, length);
     case RecordKind::kEnd:
-      ring_.take(0);
+      ring_.take();
       return Event::kEnd;
     default:
       return fail("a record of no kind that begins a frame");
@@ -201,7 +236,7 @@ FrameReader::Event FrameReader::beginSmall(const Cell& cell, size_t length,
   h.check = checked ? load<uint64_t>(cell.body + kSlotBytes) : 0;
   copy(first_, cell.body + before, length);
   firstLength_ = length;
-  ring_.take(0);
+  ring_.take();
   before_.note(h);
   state_ = length > 0 ? State::kFirst : State::kBetween;
   return length > 0 ? Event::kPayload : Event::kFrame;
@@ -227,7 +262,7 @@ FrameReader::Event FrameReader::beginFrame(const Cell& cell, size_t length) {
   if (inBody) {
     copy(first_, cell.body + kFramePayloadAt, length);
     firstLength_ = length;
-    ring_.take(0);
+    ring_.take();
   }
   firstChunk_ = chunk;
   state_ = payload > 0 ? State::kFirst : State::kBetween;

@@ -3,13 +3,16 @@
 //
 //  kind   body (56 bytes)                        head      chunk in the bytes
 //  small  slot u64, [check u64], payload          -         -
+//  bound  offset u64, index u32, payload          -         -
 //  frame  chunk u32, unused u32, payload          header    `chunk` bytes
 //  more   chunk u32                               -         `chunk` bytes
 //  end    -                                       -         -
 //
 // A small record says only what cannot be reckoned: its number follows the
-// number of the frame before, `seen` is a difference. A short payload of a
-// frame rides in the body (`length`), then its chunk is empty.
+// number of the frame before, `seen` is a difference. A bound one is all of a
+// short write to a bound buffer; it has no number and says nothing else. A
+// short payload of a frame rides in the body (`length`), then its chunk is
+// empty.
 #pragma once
 
 #include <cstddef>
@@ -28,11 +31,13 @@ enum class RecordKind : uint8_t {
   kFrame = 3,
   kMore = 4,
   kEnd = 5,  // nothing follows
+  kBound = 6,
 };
 
 constexpr size_t kCreditUnit = 64;
-// Payload in the flag's own cache line.
+// Payload in the flag's own cache line, of a message and of a bound write.
 constexpr size_t kInlineBytes = 48;
+constexpr size_t kBoundBytes = 44;
 
 // What both ends remember of the frame before.
 struct FrameMemory {
@@ -58,10 +63,15 @@ class FrameWriter {
   // rung.
   Step step(const base::FrameHeader& header, const char* payload,
             FrameProgress& progress, bool* ring);
+  // A write of at most kBoundBytes to the peer's bound buffer `index`; false:
+  // no room.
+  bool bound(uint32_t index, uint64_t offset, const char* payload, size_t bytes,
+             bool* ring);
   // The end; false: no room.
   bool end(bool* ring);
 
   bool broken() const { return ring_.broken(); }
+  bool peerSleeps() const { return ring_.peerSleeps(); }
   bool armForRoom() { return ring_.armForRoom(); }
   void disarm() { ring_.disarm(); }
 
@@ -89,6 +99,16 @@ class FrameReader {
     kBroken,  // error() says why; nothing more comes
   };
   Event next();
+
+  // A bound write, if one comes next: it is taken, and its payload stays in
+  // shared memory until publish().
+  struct BoundWrite {
+    uint32_t index = 0;
+    uint64_t offset = 0;
+    const char* payload = nullptr;
+    size_t bytes = 0;
+  };
+  bool takeBound(BoundWrite* write);
 
   const base::FrameHeader& header() const { return header_; }
   // Where the payload goes; null: nowhere.

@@ -81,11 +81,11 @@ void RingConsumer::take(size_t chunk) {
 // waits for is given back by one of the stores that end a quarter: only those
 // have to look whether it sleeps.
 bool RingConsumer::publish() {
-  const uint64_t cellQuarter = ring_.cellCount / 4;
-  const uint64_t byteQuarter = ring_.byteCount / 4;
+  // The quarters' numbers differ, if a bit does from a quarter's on: powers of
+  // two.
   const bool quarter =
-      published_ / cellQuarter != consumed_ / cellQuarter ||
-      publishedBytes_ / byteQuarter != consumedBytes_ / byteQuarter;
+      (published_ ^ consumed_) >= ring_.cellCount / 4 ||
+      (publishedBytes_ ^ consumedBytes_) >= ring_.byteCount / 4;
   published_ = consumed_;
   publishedBytes_ = consumedBytes_;
   const auto order = quarter ? kTotalOrder : std::memory_order_release;

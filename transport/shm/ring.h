@@ -89,6 +89,13 @@ class RingProducer {
   // The next cell, and where `chunk` bytes (at most maxChunk()) of payload go;
   // null: there is no room now. Nothing is published before commit().
   Cell* begin(size_t chunk, char** place);
+  // The same without a chunk.
+  Cell* begin() {
+    nextBytes_ = producedBytes_;
+    return fits(0) || (refresh() && fits(0))
+               ? &ring_.cells[produced_ & (ring_.cellCount - 1)]
+               : nullptr;
+  }
   // Publishes it. True: the consumer sleeps and must be rung.
   bool commit();
 
@@ -96,6 +103,11 @@ class RingProducer {
   // there is news already.
   bool armForRoom();
   void disarm();
+
+  // At this moment; a hint.
+  bool peerSleeps() const {
+    return ring_.control->asleep.load(std::memory_order_relaxed) != 0;
+  }
 
   // The consumer has claimed what cannot be.
   bool broken() const { return broken_; }
@@ -135,6 +147,8 @@ class RingConsumer {
   const char* bytesOf(size_t chunk) const;
   // Done with that cell and its chunk.
   void take(size_t chunk);
+  // The same without a chunk.
+  void take() { consumed_++; }
 
   // Gives back the room of all that was taken. True: the producer sleeps for
   // lack of it and must be rung.

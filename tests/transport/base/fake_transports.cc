@@ -27,7 +27,8 @@ const std::vector<TestTransport>& transports() {
   static const std::vector<TestTransport> all = {
       fake(FakeShape::kStream, false), fake(FakeShape::kStream, true),
       fake(FakeShape::kPush, false),   fake(FakeShape::kPush, true),
-      fake(FakeShape::kPull, false),   fake(FakeShape::kPull, true)};
+      fake(FakeShape::kPull, false),   fake(FakeShape::kPull, true),
+      fake(FakeShape::kMixed, false),  fake(FakeShape::kMixed, true)};
   return all;
 }
 

@@ -32,6 +32,12 @@ void Notes::onFrame(const FrameHeader& header, const char* payload) {
   payloads.emplace_back(payload != nullptr ? payload : "", header.payloadBytes);
 }
 
+void Notes::onBound(uint32_t index, uint64_t offset, const char* payload,
+                    size_t bytes) {
+  bound.push_back(std::to_string(index) + "@" + std::to_string(offset) + ":" +
+                  std::string(payload, bytes));
+}
+
 void Notes::onLost(internal::Cause cause, bool inOrder) {
   lost = cause.text;
   ended = inOrder;

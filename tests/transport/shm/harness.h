@@ -31,12 +31,15 @@ class Notes : public transport::base::LinkHandler {
   char* onPayload(const transport::base::FrameHeader& header) override;
   void onFrame(const transport::base::FrameHeader& header,
                const char* payload) override;
+  void onBound(uint32_t index, uint64_t offset, const char* payload,
+               size_t bytes) override;
   void onWritten(uint32_t) override {}
   void onComplete(void* token) override { completed.push_back(token); }
   void onLost(internal::Cause cause, bool ended) override;
 
   std::vector<char> place;
   std::vector<std::string> payloads;
+  std::vector<std::string> bound;  // index@offset:payload
   std::vector<void*> completed;
   std::string lost;  // why; empty: it is not
   bool ended = false;

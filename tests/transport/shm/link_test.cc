@@ -36,6 +36,31 @@ TEST(ShmLinkTest, DeliversWhatCameBeforeTheEnd) {
   EXPECT_TRUE(half.notes.ended);
 }
 
+TEST(ShmLinkTest, AShortBoundWriteLeavesAtOnceOrNotAtAll) {
+  HalfLink half;
+  FrameWriter peer(half.segment->outgoing(End::kTaker));
+  bool ring = false;
+  ASSERT_TRUE(peer.bound(3, 16, "word", 4, &ring));
+  put(peer, eager(1, 3), "one");
+  half.poll();
+  EXPECT_EQ(half.notes.bound, std::vector<std::string>{"3@16:word"});
+  EXPECT_EQ(half.notes.payloads, std::vector<std::string>{"one"});
+
+  FrameReader reader(half.segment->incoming(End::kTaker), 1 << 20);
+  const uint32_t immediate = transport::base::kBoundImmediate | 9;
+  ASSERT_TRUE(half.link->writeNow("abcd", 4, {24, 0}, immediate));
+  FrameReader::BoundWrite got;
+  ASSERT_TRUE(reader.takeBound(&got));
+  EXPECT_EQ(got.index, 9u);
+  EXPECT_EQ(got.offset, 24u);
+  // Behind frames that wait for room.
+  const std::string payload(400 << 10, 'x');
+  int token = 0;
+  ASSERT_FALSE(
+      half.link->send(eager(1, payload.size()), payload.data(), &token));
+  EXPECT_FALSE(half.link->writeNow("abcd", 4, {24, 0}, immediate));
+}
+
 TEST(ShmLinkTest, AnEndInTheMiddleOfAFrameIsNotInOrder) {
   HalfLink half;
   FrameWriter peer(half.segment->outgoing(End::kTaker));

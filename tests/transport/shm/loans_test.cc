@@ -190,9 +190,11 @@ TEST(LoansTest, TheEndOfThePeerIsSeen) {
 }
 
 // Whole, and soon without the kernel.
-TEST(LoansTest, MessagesOutOfTheAllocatorAreReadWithoutTheKernel) {
+void readWithoutTheKernel(bool singleCopy) {
   constexpr size_t kBytes = 200000;
-  auto device = transport::shm::CreateDevice();
+  transport::shm::attr attr;
+  attr.singleCopy = singleCopy;
+  auto device = transport::shm::CreateDevice(attr);
   spawn(
       Mode::kThreads, [&] { return device; }, 2,
       [&](const std::shared_ptr<transport::Context>& context) {
@@ -228,6 +230,14 @@ TEST(LoansTest, MessagesOutOfTheAllocatorAreReadWithoutTheKernel) {
         }
         EXPECT_TRUE(lent);
       });
+}
+
+TEST(LoansTest, MessagesOutOfTheAllocatorAreReadWithoutTheKernel) {
+  readWithoutTheKernel(true);
+}
+
+TEST(LoansTest, SoTheyAreWhereTheKernelReadsNothing) {
+  readWithoutTheKernel(false);
 }
 
 }  // namespace

@@ -37,6 +37,33 @@ FrameHeader headerOf(uint64_t number) {
   return header;
 }
 
+// Behind every third frame there is a bound write.
+bool hasBound(uint64_t number) { return number % 3 == 0; }
+std::string boundOf(uint64_t number) {
+  return payloadOf(~number, number % (kBoundBytes + 1));
+}
+
+void putBound(FrameWriter& writer, uint64_t number) {
+  const std::string payload = boundOf(number);
+  bool ring = false;
+  while (!writer.bound(static_cast<uint32_t>(number), number << 32,
+                       payload.data(), payload.size(), &ring)) {
+    std::this_thread::yield();
+  }
+}
+
+void expectBound(FrameReader& reader, uint64_t number) {
+  FrameReader::BoundWrite got;
+  while (!reader.takeBound(&got)) {
+    (void)reader.publish();
+    std::this_thread::yield();
+  }
+  ASSERT_EQ(got.index, number);
+  ASSERT_EQ(got.offset, number << 32);
+  ASSERT_TRUE(std::string(got.payload, got.bytes) == boundOf(number));
+  (void)reader.publish();
+}
+
 // Two threads on one mapping, the smallest ring: all of it wraps often.
 TEST(RingTest, EveryFrameArrivesOnceWholeAndInOrder) {
   constexpr uint64_t kFrames = 20000;
@@ -56,6 +83,9 @@ TEST(RingTest, EveryFrameArrivesOnceWholeAndInOrder) {
         if (step == FrameWriter::Step::kNoRoom) {
           std::this_thread::yield();
         }
+      }
+      if (hasBound(n)) {
+        putBound(writer, n);
       }
     }
   });
@@ -78,8 +108,11 @@ TEST(RingTest, EveryFrameArrivesOnceWholeAndInOrder) {
         ASSERT_TRUE(std::string(place.data(), got.payloadBytes) ==
                     payloadOf(n, got.payloadBytes))
             << n;
-        n++;
         (void)reader.publish();
+        if (hasBound(n)) {
+          ASSERT_NO_FATAL_FAILURE(expectBound(reader, n));
+        }
+        n++;
         break;
       }
       case FrameReader::Event::kNothing:
@@ -108,6 +141,65 @@ TEST(RingTest, AShortMessageRidesInTheLineOfItsFlag) {
   EXPECT_NE(std::string(line, kLine).find(payload), std::string::npos);
   EXPECT_EQ(std::string(cell.head, kLine), std::string(kLine, '\0'));
   EXPECT_EQ(*storage.memory().bytes, '\0');
+}
+
+TEST(RingTest, ABoundWriteIsOneLine) {
+  RingStorage storage(RingMemory::kMinCells, RingMemory::kMinBytes);
+  FrameWriter writer(storage.memory());
+  FrameReader reader(storage.memory(), 1 << 20);
+  const std::string payload(kBoundBytes, 'x');
+  FrameReader::BoundWrite got;
+  EXPECT_FALSE(reader.takeBound(&got));
+  bool ring = false;
+  ASSERT_TRUE(writer.bound(7, uint64_t{5} << 40, payload.data(), payload.size(),
+                           &ring));
+  EXPECT_EQ(std::string(storage.memory().cells[0].head, kLine),
+            std::string(kLine, '\0'));
+  ASSERT_TRUE(reader.takeBound(&got));
+  EXPECT_EQ(got.index, 7u);
+  EXPECT_EQ(got.offset, uint64_t{5} << 40);
+  EXPECT_EQ(std::string(got.payload, got.bytes), payload);
+  EXPECT_FALSE(reader.takeBound(&got));
+}
+
+// Neither changes what the other's headers are reckoned from.
+TEST(RingTest, BoundWritesAndMessagesMayAlternate) {
+  RingStorage storage(RingMemory::kMinCells, RingMemory::kMinBytes);
+  FrameWriter writer(storage.memory());
+  FrameReader reader(storage.memory(), 1 << 20);
+  char place[8];
+  for (uint64_t n = 1; n <= 100; n++) {
+    FrameHeader header = eager(n, 3);
+    header.seen = static_cast<uint32_t>(n / 2);
+    FrameProgress progress;
+    bool ring = false;
+    ASSERT_EQ(writer.step(header, "abc", progress, &ring),
+              FrameWriter::Step::kDone);
+    ASSERT_TRUE(writer.bound(1, n, "xyz", 3, &ring));
+    FrameReader::BoundWrite got;
+    ASSERT_FALSE(reader.takeBound(&got)) << "not before the message";
+    ASSERT_EQ(reader.next(), FrameReader::Event::kPayload);
+    ASSERT_FALSE(reader.takeBound(&got)) << "not in the middle of one";
+    reader.setPlace(place);
+    ASSERT_EQ(reader.next(), FrameReader::Event::kFrame);
+    EXPECT_EQ(reader.header().number, n);
+    EXPECT_EQ(reader.header().seen, n / 2);
+    ASSERT_TRUE(reader.takeBound(&got));
+    EXPECT_EQ(got.offset, n);
+    (void)reader.publish();
+  }
+}
+
+TEST(RingTest, ABoundWriteThatIsTooLongIsAnError) {
+  RingStorage storage(RingMemory::kMinCells, RingMemory::kMinBytes);
+  FrameWriter writer(storage.memory());
+  FrameReader reader(storage.memory(), 1 << 20);
+  bool ring = false;
+  ASSERT_TRUE(writer.bound(1, 0, "xyz", 3, &ring));
+  storage.memory().cells[0].length = kBoundBytes + 1;
+  FrameReader::BoundWrite got;
+  EXPECT_FALSE(reader.takeBound(&got));
+  EXPECT_EQ(reader.next(), FrameReader::Event::kBroken);
 }
 
 TEST(RingTest, AFullRingTakesNothingAndAsksToBeRung) {

@@ -53,6 +53,10 @@ void Recorder::onFrame(const FrameHeader& header, const char* payload) {
   }
 }
 
+void Recorder::onBound(uint32_t, uint64_t, const char*, size_t) {
+  ADD_FAILURE() << "onBound";
+}
+
 void Recorder::onWritten(uint32_t) { ADD_FAILURE() << "onWritten"; }
 
 void Recorder::onComplete(void* token) {

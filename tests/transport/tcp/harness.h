@@ -31,6 +31,8 @@ class Recorder : public transport::base::LinkHandler {
   char* onPayload(const transport::base::FrameHeader& header) override;
   void onFrame(const transport::base::FrameHeader& header,
                const char* payload) override;
+  void onBound(uint32_t index, uint64_t offset, const char* payload,
+               size_t bytes) override;
   void onWritten(uint32_t) override;
   void onComplete(void* token) override;
   void onLost(internal::Cause cause, bool ended) override;

@@ -1,0 +1,247 @@
+// Bound buffers.
+#include <algorithm>
+#include <cstring>
+
+#include "gloo/common/logging.h"
+#include "transport/base/buffer.h"
+#include "transport/base/context.h"
+#include "transport/base/pair.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+uint32_t Pair::addBound(Buffer& buffer, int slot, void* ptr, size_t size,
+                        const MemoryKind& kind) {
+  const auto index = static_cast<uint32_t>(bounds_.size());
+  Bound bound;
+  bound.buffer = &buffer;
+  bound.slot = slot;
+  bound.ptr = static_cast<char*>(ptr);
+  bound.size = size;
+  bound.device = deviceOf(kind);
+  if (caps_.needsRegions || bound.device >= 0) {
+    bound.region =
+        context_.registerMemory(ptr, size, kind, Rights::kRemoteWrite);
+  }
+  bounds_.push_back(std::move(bound));
+  if (link_ != nullptr) {
+    advertiseBound(index);
+  }
+  return index;
+}
+
+void Pair::advertiseBound(uint32_t index) {
+  const Bound& bound = bounds_[index];
+  FrameHeader h = header(FrameType::kBufferAdvert);
+  h.slot = static_cast<uint64_t>(static_cast<int64_t>(bound.slot));
+  h.index = index;
+  h.bytes = bound.size;
+  if (bound.region != nullptr) {
+    h.offset = bound.region->remoteAddress();
+    h.key = bound.region->remoteKey();
+  }
+  context_.counts().advertsSent++;
+  sendControl(h);
+}
+
+// What the peer has written already, or writes before it hears of this, goes
+// unnoticed. The index stays taken.
+void Pair::withdrawBound(uint32_t index) {
+  Bound& bound = bounds_[index];
+  bound.buffer = nullptr;
+  if (link_ == nullptr || departed_ || byeSent_ || failed_) {
+    return;
+  }
+  bound.withdrawing = true;
+  FrameHeader h = header(FrameType::kCancel, kBound);
+  h.slot = static_cast<uint64_t>(static_cast<int64_t>(bound.slot));
+  h.index = index;
+  sendControl(h);
+}
+
+bool Pair::boundWithdrawn(uint32_t index) const {
+  const bool receiving =
+      incoming_.what == Incoming::What::kBound && incoming_.bound == index;
+  return !receiving && (!bounds_[index].withdrawing || departed_);
+}
+
+void Pair::removeBound(uint32_t index) { bounds_[index].region.reset(); }
+
+// The next send to that slot waits for another buffer, unless there is one
+// already.
+void Pair::onCancelOfBound(const FrameHeader& header) {
+  if (header.has(kReply)) {
+    Bound* bound = boundAt(header.index);
+    if (bound != nullptr && !bound->withdrawing) {
+      protocolError("an answer to the end of a bound buffer that lives");
+    } else if (bound != nullptr) {
+      bound->withdrawing = false;
+    }
+    return;
+  }
+  for (auto& [slot, remote] : remoteBounds_) {
+    remote.known = remote.known && remote.index != header.index;
+  }
+  withdrawn_.push_back(header.index);
+  answerWithdrawals();
+}
+
+// Each behind the last write that was on its way to the buffer.
+void Pair::answerWithdrawals() {
+  if (byeSent_ || failed_) {
+    return;
+  }
+  std::erase_if(withdrawn_, [this](uint32_t index) {
+    for (Operation* op = active_.front(); op != nullptr; op = op->next) {
+      if (op->kind == kBoundWrite && op->index == index) {
+        return false;
+      }
+    }
+    FrameHeader h = header(FrameType::kCancel, kBound | kReply);
+    h.index = index;
+    sendControl(h);
+    return true;
+  });
+}
+
+bool Pair::writeBoundNow(const RemoteBound& remote, const char* from,
+                         size_t bytes, uint64_t offset) {
+  return link_ != nullptr && bytes <= caps_.copiedBytes && remote.known &&
+         remote.waiting.empty() && active_.empty() && !failed_ && !departed_ &&
+         link_->writeNow(from, bytes,
+                         {remote.remote.address + offset, remote.remote.key},
+                         remote.index | kBoundImmediate);
+}
+
+void Pair::startBoundWrite(Operation& op, int slot, uint64_t offset) {
+  op.slot = static_cast<uint64_t>(static_cast<int64_t>(slot));
+  op.remoteOffset = offset;
+  if (link_ == nullptr) {
+    op.phase = kBacklog;
+    backlog_.pushBack(&op);
+    return;
+  }
+  RemoteBound& remote = remoteBounds_[slot];
+  if (!remote.known || !remote.waiting.empty()) {
+    op.phase = kAnnounced;
+    remote.waiting.pushBack(&op);
+    addWaits(1);
+    return;
+  }
+  writeBound(op, remote);
+}
+
+void Pair::writeBound(Operation& op, const RemoteBound& remote) {
+  if (op.remoteOffset > remote.bytes ||
+      op.bytes > remote.bytes - op.remoteOffset) {
+    context_.failNew(
+        internal::Cause::Kind::kMismatch, peer_,
+        MakeString("a write of ", op.bytes, " bytes at offset ",
+                   op.remoteOffset, " does not fit the buffer of ",
+                   remote.bytes, " bytes that rank ", peer_, " bound to slot ",
+                   static_cast<int64_t>(op.slot)));
+    return;
+  }
+  op.index = remote.index;
+  op.remoteAddress = remote.remote.address;
+  op.remoteKey = remote.remote.key;
+  activate(op);
+}
+
+void Pair::onBoundAdvert(const FrameHeader& header) {
+  const auto slot = static_cast<int64_t>(header.slot);
+  if (slot < INT32_MIN || slot > INT32_MAX) {
+    protocolError(MakeString("a buffer bound to slot ", slot));
+    return;
+  }
+  RemoteBound& remote = remoteBounds_[static_cast<int>(slot)];
+  remote.known = true;
+  remote.bytes = header.bytes;
+  remote.index = header.index;
+  remote.remote = {header.offset, header.key};
+  while (!failed_ && !remote.waiting.empty()) {
+    addWaits(-1);
+    writeBound(*remote.waiting.popFront(), remote);
+  }
+}
+
+void Pair::cancelBound(Operation& op) {
+  remoteBounds_[static_cast<int>(static_cast<int64_t>(op.slot))].waiting.remove(
+      &op);
+  addWaits(-1);
+  finishOperation(op, Operation::State::kCancelled);
+}
+
+Pair::Bound* Pair::boundAt(uint32_t index) {
+  if (index < bounds_.size()) {
+    return &bounds_[index];
+  }
+  protocolError(
+      MakeString("bytes for bound buffer ", index, ", which does not exist"));
+  return nullptr;
+}
+
+// The buffer that a write of these bytes is for; null after a protocol error.
+Pair::Bound* Pair::boundFor(uint32_t index, uint64_t offset, size_t bytes) {
+  Bound* bound = boundAt(index);
+  if (bound != nullptr &&
+      (offset > bound->size || bytes > bound->size - offset)) {
+    protocolError(MakeString("bytes ", offset, "+", bytes,
+                             " for a bound buffer of ", bound->size));
+    return nullptr;
+  }
+  return bound;
+}
+
+char* Pair::onBoundPayload(const FrameHeader& header) {
+  Bound* bound = boundFor(header.index, header.offset, header.payloadBytes);
+  if (bound == nullptr) {
+    return nullptr;
+  }
+  if (bound->buffer == nullptr) {
+    return discard(header.payloadBytes);
+  }
+  incoming_.what = Incoming::What::kBound;
+  incoming_.bound = header.index;
+  return header.payloadBytes > 0 ? bound->ptr + header.offset : control_;
+}
+
+void Pair::onBound(uint32_t index, uint64_t offset, const char* payload,
+                   size_t bytes) {
+  if (failed_) {
+    return;
+  }
+  heard_ = true;
+  const Bound* bound = boundFor(index, offset, bytes);
+  if (bound != nullptr && bound->buffer != nullptr) {
+    if (bytes == sizeof(uint64_t)) {
+      std::memcpy(bound->ptr + offset, payload, sizeof(uint64_t));
+    } else if (bytes > 0) {
+      std::memcpy(bound->ptr + offset, payload, bytes);
+    }
+    noteWritten(*bound);
+  }
+}
+
+void Pair::onBoundEnd(const FrameHeader& header) {
+  incoming_ = Incoming{};
+  if (header.has(kLast)) {
+    onBoundWritten(header.index);
+  }
+}
+
+void Pair::onBoundWritten(uint32_t index) {
+  const Bound* bound = boundAt(index);
+  if (bound != nullptr && bound->buffer != nullptr) {
+    noteWritten(*bound);
+  }
+}
+
+void Pair::noteWritten(const Bound& bound) {
+  if (bound.device < 0 || context_.makeVisible(bound.device)) {
+    bound.buffer->onArrival();
+  }
+}
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

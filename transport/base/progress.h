@@ -8,7 +8,8 @@
 // over hands the role to a sleeper. When nobody waits, the background thread
 // sees to it that everything in flight moves on within a millisecond (within
 // four after threads have driven without a pause, since its looks at that
-// disturb them); with nothing going on it sleeps in the kernel.
+// disturb them; within 64 where clocks are emulated); with nothing going on it
+// sleeps in the kernel.
 // tests/model/progress.pml is a model of the hand-over and of falling asleep.
 #pragma once
 
@@ -148,6 +149,7 @@ class ProgressDomain {
   std::vector<Poller*> pollers_;
   uint32_t rounds_ = 0;
   const int lookEvery_;  // rounds of polling between two looks at the clock
+  const std::chrono::milliseconds longDoze_;  // of the background thread
   std::vector<Sleeper*> sleepers_;
   // Sequentially consistent, as are backgroundDeep_ and drives_: the leaving
   // driver writes driving_ and reads backgroundDeep_, the background thread
@@ -158,6 +160,7 @@ class ProgressDomain {
   bool driverAsleep_ = false;
   bool backgroundAsleep_ = false;
   int evasions_ = 0;  // of the background thread
+  int dozes_ = 0;     // since no thread was at work
   std::atomic<bool> stopping_{false};
   std::atomic<bool> busyPoll_{false};
   std::atomic<bool> crowded_{false};

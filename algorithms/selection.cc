@@ -82,8 +82,8 @@ Selection::Selection(Tuning tuning, int size, size_t segmentBytes)
 
 Selection::Selection(const NetworkParameters& network, int size,
                      size_t segmentBytes)
-    : Selection(Tuning{network, std::numeric_limits<size_t>::max(), {}}, size,
-                segmentBytes) {}
+    : Selection(Tuning{network, std::numeric_limits<size_t>::max(), 0, {}},
+                size, segmentBytes) {}
 
 // "collective=algorithm,..."
 void Selection::parseForced(const std::string& text) {
@@ -181,8 +181,10 @@ double Selection::onHosts(const Choice& choice, const Setting& setting,
 }
 
 // What is hardly longer than a segment is not worth two.
-size_t Selection::longestSegment(size_t bytes) const {
-  const size_t usual = tuning_.segmentBytes;
+size_t Selection::longestSegment(const Work& work, size_t bytes) const {
+  const bool reduces = work.reduced > 0 && tuning_.reducedSegmentBytes > 0;
+  const size_t usual =
+      reduces ? tuning_.reducedSegmentBytes : tuning_.segmentBytes;
   return bytes > usual && bytes - usual < usual / 4 ? bytes : usual;
 }
 
@@ -208,8 +210,8 @@ Selection::Alone Selection::alone(const AlgorithmInfo& algorithm,
   const size_t segment =
       segmentBytes_ != 0
           ? std::min(segmentBytes_, limit)
-          : bestSegment(work, bytes, std::min(limit, longestSegment(bytes)),
-                        costs);
+          : bestSegment(work, bytes,
+                        std::min(limit, longestSegment(work, bytes)), costs);
   return {
       {&algorithm, segment,
        costOf(work, bytes, segment, costs) +

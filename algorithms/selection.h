@@ -80,7 +80,7 @@ class Selection {
               const Work& inside, const Setting& setting, size_t bytes,
               size_t maxSegmentBytes) const;
   bool isCrowded(const Setting& setting) const;
-  size_t longestSegment(size_t bytes) const;
+  size_t longestSegment(const Work& work, size_t bytes) const;
   double onHosts(const Choice& choice, const Setting& setting, size_t bytes,
                  size_t elementSize, double carried) const;
   void parseForced(const std::string& text);

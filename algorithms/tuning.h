@@ -24,6 +24,8 @@ struct Tuning {
   NetworkParameters network;
   // The longest segments that the model may choose.
   size_t segmentBytes = 0;
+  // Of those, where a rank reduces what it receives; 0: as long.
+  size_t reducedSegmentBytes = 0;
   std::map<Collective, Table> best;
 };
 

@@ -148,6 +148,21 @@ TEST(Selection, AVectorThatIsHardlyLongerThanASegmentIsOne) {
   EXPECT_EQ(usual, segment(usual + usual / 5, usual));
 }
 
+// It is to be in a cache still when it is reduced.
+TEST(Selection, WhatIsReducedOnAHostIsInShorterSegments) {
+  Profile profile;
+  profile.hostOfRank.assign(4, 0);
+  const Selection selection(profile, 4, "tcp");
+  const auto segment = [&](Collective collective, const char* algorithm) {
+    return selection.choose(collective, {0, 4}, kLimit, algorithm, kLimit)
+        .segmentBytes;
+  };
+  EXPECT_EQ(65408u, segment(Collective::kReduce, "binomial"));
+  EXPECT_EQ(65408u, segment(Collective::kAllreduce, "halving_doubling"));
+  EXPECT_LT(65408u, segment(Collective::kBroadcast, "binomial"));
+  EXPECT_LT(65408u, segment(Collective::kAlltoall, "pairwise"));
+}
+
 NetworkParameters datacentre() {
   NetworkParameters network;
   network.between = {4e-6, 0.5e-6, 0.5e-6, 4e-11};

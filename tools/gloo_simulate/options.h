@@ -28,6 +28,7 @@ struct Options {
   // On what.
   gloo::algorithms::NetworkParameters network;
   size_t longestSegment = 0;  // that the library chooses there
+  size_t longestReduced = 0;  // of what is reduced; 0: as long
   bool oneHost = false;       // has all ranks, and `network.between` inside
   int slowRank = -1;
   double slowFactor = 1;

@@ -37,9 +37,11 @@ class Sweep {
 
  private:
   void addRows(int ranks, size_t bytes) {
-    const algorithms::Selection selection(
-        {networkOf(options_, ranks), options_.longestSegment, {}}, ranks,
-        options_.segmentBytes);
+    const algorithms::Selection selection({networkOf(options_, ranks),
+                                           options_.longestSegment,
+                                           options_.longestReduced,
+                                           {}},
+                                          ranks, options_.segmentBytes);
     const algorithms::Setting setting{0, ranks, options_.root, options_.radix,
                                       selection.hosts()};
     const size_t known = knownBytes(bytes);

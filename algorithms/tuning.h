@@ -24,7 +24,10 @@ struct Tuning {
   NetworkParameters network;
   // The longest segments that the model may choose.
   size_t segmentBytes = 0;
-  // Of those, where a rank reduces what it receives; 0: as long.
+  // If not 0: a sixteenth of the vector in whole multiples of this is as long
+  // as that, and one of it in any case; where a rank reduces what it receives,
+  // of the other.
+  size_t shortSegmentBytes = 0;
   size_t reducedSegmentBytes = 0;
   std::map<Collective, Table> best;
 };

@@ -226,6 +226,7 @@ void applyTuningFile(const std::string& text, const std::string& transport,
   tuning.network.reducePerByte = nearest->reducePerByte;
   tuning.network.copyPerByte = nearest->copyPerByte;
   tuning.segmentBytes = nearest->segmentBytes;
+  tuning.shortSegmentBytes = 0;
   tuning.reducedSegmentBytes = 0;
   tuning.best.clear();
   if (nearest->ranks == size) {

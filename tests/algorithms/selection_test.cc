@@ -148,19 +148,27 @@ TEST(Selection, AVectorThatIsHardlyLongerThanASegmentIsOne) {
   EXPECT_EQ(usual, segment(usual + usual / 5, usual));
 }
 
-// It is to be in a cache still when it is reduced.
+// It is to be in a cache still when it is reduced; long vectors have few
+// segments.
 TEST(Selection, WhatIsReducedOnAHostIsInShorterSegments) {
   Profile profile;
   profile.hostOfRank.assign(4, 0);
   const Selection selection(profile, 4, "tcp");
-  const auto segment = [&](Collective collective, const char* algorithm) {
-    return selection.choose(collective, {0, 4}, kLimit, algorithm, kLimit)
+  const auto segment = [&](Collective collective, const char* algorithm,
+                           size_t bytes) {
+    return selection
+        .choose(collective, {0, 4}, bytes, algorithm, size_t{1} << 30)
         .segmentBytes;
   };
-  EXPECT_EQ(65408u, segment(Collective::kReduce, "binomial"));
-  EXPECT_EQ(65408u, segment(Collective::kAllreduce, "halving_doubling"));
-  EXPECT_LT(65408u, segment(Collective::kBroadcast, "binomial"));
-  EXPECT_LT(65408u, segment(Collective::kAlltoall, "pairwise"));
+  constexpr size_t kShort = size_t{1} << 20;
+  constexpr size_t kLong = size_t{64} << 20;
+  EXPECT_EQ(65408u, segment(Collective::kReduce, "binomial", kShort));
+  EXPECT_EQ(65408u,
+            segment(Collective::kAllreduce, "halving_doubling", kShort));
+  EXPECT_LT(65408u, segment(Collective::kBroadcast, "binomial", kShort));
+  EXPECT_LT(65408u, segment(Collective::kAlltoall, "pairwise", kShort));
+  EXPECT_EQ(size_t{1} << 20, segment(Collective::kReduce, "binomial", kLong));
+  EXPECT_EQ(size_t{1} << 20, segment(Collective::kAlltoall, "pairwise", kLong));
 }
 
 NetworkParameters datacentre() {

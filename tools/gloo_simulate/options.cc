@@ -114,8 +114,7 @@ void takeNetwork(const CLI::App& app, const Raw& raw, Options& options) {
   network.ranksPerHost = ranksPerHost;
   network.coresPerHost = coresPerHost;
   network.inside = networkNamed(raw.inside).tuning.network.between;
-  options.longestSegment = named.tuning.segmentBytes;
-  options.longestReduced = named.tuning.reducedSegmentBytes;
+  options.tuning = named.tuning;
   algorithms::LinkParameters& link = network.between;
   options.oneHost = named.isHost && app.count("--ranks-per-host") == 0;
   const double alpha = app.count("--alpha") > 0

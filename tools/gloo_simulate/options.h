@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "algorithms/network.h"
+#include "algorithms/tuning.h"
 #include "tools/support/command_line.h"
 
 namespace gloo_simulate {
@@ -27,9 +27,8 @@ struct Options {
 
   // On what.
   gloo::algorithms::NetworkParameters network;
-  size_t longestSegment = 0;  // that the library chooses there
-  size_t longestReduced = 0;  // of what is reduced; 0: as long
-  bool oneHost = false;       // has all ranks, and `network.between` inside
+  gloo::algorithms::Tuning tuning;  // its segments; the network is above
+  bool oneHost = false;  // has all ranks, and `network.between` inside
   int slowRank = -1;
   double slowFactor = 1;
 

@@ -37,11 +37,9 @@ class Sweep {
 
  private:
   void addRows(int ranks, size_t bytes) {
-    const algorithms::Selection selection({networkOf(options_, ranks),
-                                           options_.longestSegment,
-                                           options_.longestReduced,
-                                           {}},
-                                          ranks, options_.segmentBytes);
+    algorithms::Tuning tuning = options_.tuning;
+    tuning.network = networkOf(options_, ranks);
+    const algorithms::Selection selection(tuning, ranks, options_.segmentBytes);
     const algorithms::Setting setting{0, ranks, options_.root, options_.radix,
                                       selection.hosts()};
     const size_t known = knownBytes(bytes);

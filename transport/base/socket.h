@@ -59,6 +59,8 @@ class SocketAddress {
 };
 
 // All sockets made here are stream sockets, non-blocking and close-on-exec.
+// Connections of two ends on this host have a congestion control that sends
+// whenever there is room; others have the system's.
 
 // Throws IoException that names the address, errno and the remedy.
 UniqueFd listenOn(const SocketAddress& local, int backlog);

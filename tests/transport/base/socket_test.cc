@@ -4,9 +4,11 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 
 #include <cerrno>
+#include <string>
 
 #include "gloo/common/error.h"
 
@@ -74,6 +76,38 @@ TEST(Socket, ListensConnectsAndAcceptsWithoutBlocking) {
   EXPECT_EQ(0, transport::base::takeSocketError(caller.get()));
   EXPECT_EQ(transport::base::peerAddress(accepted.get()).str(),
             transport::base::localAddress(caller.get()).str());
+}
+
+std::string congestionControlOf(int socket) {
+  char name[32] = {};
+  socklen_t length = sizeof(name);
+  EXPECT_EQ(0,
+            ::getsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name, &length));
+  return name;
+}
+
+TEST(Socket, AConnectionWithinThisHostIsUnpaced) {
+  const UniqueFd listener = transport::base::listenOn(v4("127.0.0.1", 0), 1);
+  UniqueFd caller;
+  const int error = transport::base::startConnect(
+      transport::base::localAddress(listener.get()), &caller);
+  ASSERT_TRUE(error == 0 || error == EINPROGRESS) << error;
+  pollfd ready{listener.get(), POLLIN, 0};
+  ASSERT_EQ(1, ::poll(&ready, 1, 10000));
+  UniqueFd accepted;
+  ASSERT_EQ(0, transport::base::acceptFrom(listener.get(), &accepted));
+  EXPECT_EQ("reno", congestionControlOf(caller.get()));
+  EXPECT_EQ("reno", congestionControlOf(accepted.get()));
+}
+
+TEST(Socket, AConnectionToAnotherHostHasTheSystemsCongestionControl) {
+  const UniqueFd fresh(::socket(AF_INET, SOCK_STREAM, 0));
+  UniqueFd caller;
+  // An address for documentation (RFC 5737): nobody answers there.
+  (void)transport::base::startConnect(v4("192.0.2.1", 1), &caller);
+  ASSERT_TRUE(caller);
+  EXPECT_EQ(congestionControlOf(fresh.get()),
+            congestionControlOf(caller.get()));
 }
 
 TEST(Socket, AnErrorNamesTheAddressAndTheRemedy) {

@@ -76,18 +76,24 @@ void Executor::run(const Run& run) {
 bool Executor::sweep() {
   const size_t end = std::min(program_.actions.size(), head_ + window_);
   bool changed = sweepReceives(end);
+  bool sent = false;
   for (size_t i = head_; i < end; i++) {
     const Action& action = program_.actions[i];
     if (states_[i] != kWaiting || action.kind == ActionKind::kRecv ||
         !ready(action)) {
       continue;
     }
+    const bool isSend = action.kind == ActionKind::kSend;
+    const bool takesLong = !isSend && action.bytes >= kPollBytes;
     changed = true;
-    start(i, action);
-    if (action.kind == ActionKind::kSend) {
-      finish(i, action);
-    } else if (action.bytes >= kPollBytes) {
+    if (takesLong && sent) {
       break;  // receives that need not wait any more go first
+    }
+    start(i, action);
+    if (isSend) {
+      sent |= finish(i, action);
+    } else if (takesLong) {
+      break;  // likewise
     }
   }
   while (head_ < program_.actions.size() && states_[head_] == kDone) {

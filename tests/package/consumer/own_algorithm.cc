@@ -180,14 +180,7 @@ void job(int rank, int size, const std::string& directory) {
   checkOwnAlgorithm(context);
   checkForeignType(context);
   checkLibraryClasses(context);
-  // Nobody leaves while others are at work: the peer library takes that for an
-  // error.
-  std::vector<std::string> done;
-  for (int each = 0; each < size; each++) {
-    done.push_back("done" + std::to_string(each));
-  }
-  store.set(done[rank], std::vector<char>(1));
-  store.wait(done);
+  leaveTogether(store, rank, size);
 }
 
 }  // namespace

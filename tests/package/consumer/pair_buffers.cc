@@ -169,6 +169,7 @@ int main() {
                         const auto context = connect(store, rank, ranks);
                         passAround(context);
                         passAround(context);
+                        leaveTogether(store, rank, ranks);
                       }) &&
            good;
   }
@@ -181,6 +182,7 @@ int main() {
                         writeParts(context);
                         refuseBadRange(context);
                         pingPong(context, busyPoll);
+                        leaveTogether(stores[busyPoll], rank, size);
                       }) &&
            good;
   }

@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "gloo/rendezvous/store.h"
+
 // What a rank does; `directory` is empty at first and the same for all ranks.
 using RankBody =
     std::function<void(int rank, int size, const std::string& directory)>;
@@ -64,6 +66,17 @@ inline bool runProcesses(int size, const RankBody& body) {
     }
   }
   return good;
+}
+
+// Nobody leaves while others are at work: the peer library takes that for an
+// error. `store` is that of the job.
+inline void leaveTogether(gloo::rendezvous::Store& store, int rank, int size) {
+  std::vector<std::string> done;
+  for (int each = 0; each < size; each++) {
+    done.push_back("done" + std::to_string(each));
+  }
+  store.set(done[rank], std::vector<char>(1));
+  store.wait(done);
 }
 
 inline bool runThreads(int size, const RankBody& body) {

@@ -58,7 +58,9 @@ class Fifo {
 };
 
 // Hands out objects of one type; grows by chunks and never shrinks. Objects
-// taken are not reset: the taker does.
+// taken are not reset: the taker does. Counts how often it grows once it is
+// made: contexts are made without the domain's lock, and the counter is that of
+// all.
 template <typename T>
 class Pool {
  public:
@@ -66,6 +68,7 @@ class Pool {
 
   T* take() {
     if (free_.empty()) {
+      ++*allocations_;
       grow();
     }
     T* item = free_.back();
@@ -79,7 +82,6 @@ class Pool {
   static constexpr size_t kChunk = 64;
 
   void grow() {
-    ++*allocations_;
     chunks_.push_back(std::make_unique<std::array<T, kChunk>>());
     free_.reserve(chunks_.size() * kChunk);
     for (T& item : *chunks_.back()) {
@@ -92,7 +94,8 @@ class Pool {
   std::vector<T*> free_;
 };
 
-// Memory by powers of two. Credits bound how much of it is ever taken.
+// Memory by powers of two. Credits bound how much of it is ever taken. Counts
+// as Pool does.
 class BounceMemory {
  public:
   // Small buffers are there from the start: whether a message comes before its
@@ -106,6 +109,7 @@ class BounceMemory {
   char* take(size_t bytes) {
     auto& free = free_[classOf(bytes)];
     if (free.empty()) {
+      ++*allocations_;
       grow(free, size_t{1} << classOf(bytes));
     }
     char* memory = free.back().release();
@@ -126,7 +130,6 @@ class BounceMemory {
   void grow(Free& free, size_t bytes) {
     constexpr size_t kBatchBytes = size_t{1} << 20;
     const size_t count = std::clamp<size_t>(kBatchBytes / bytes, 1, 16);
-    ++*allocations_;
     free.reserve(64);
     for (size_t i = 0; i < count; i++) {
       free.push_back(std::make_unique_for_overwrite<char[]>(bytes));

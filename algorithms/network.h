@@ -32,6 +32,10 @@ struct NetworkParameters {
   double localStep = 0;
   double reducePerByte = 0;
   double copyPerByte = 0;
+
+  bool sharesProcessors() const {
+    return coresPerHost > 0 && coresPerHost < ranksPerHost;
+  }
 };
 
 }  // namespace algorithms

@@ -1,7 +1,6 @@
 #include "algorithms/selection.h"
 
 #include <algorithm>
-#include <limits>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -82,8 +81,7 @@ Selection::Selection(Tuning tuning, int size, size_t segmentBytes)
 
 Selection::Selection(const NetworkParameters& network, int size,
                      size_t segmentBytes)
-    : Selection(Tuning{network, std::numeric_limits<size_t>::max(), 0, 0, {}},
-                size, segmentBytes) {}
+    : Selection(Tuning{network}, size, segmentBytes) {}
 
 // "collective=algorithm,..."
 void Selection::parseForced(const std::string& text) {

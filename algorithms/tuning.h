@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -23,13 +24,13 @@ using Table = std::vector<TableRow>;  // by ascending bytes
 struct Tuning {
   NetworkParameters network;
   // The longest segments that the model may choose.
-  size_t segmentBytes = 0;
-  // If not 0: a sixteenth of the vector in whole multiples of this is as long
-  // as that, and one of it in any case; where a rank reduces what it receives,
-  // of the other.
+  size_t segmentBytes = std::numeric_limits<size_t>::max();
+  // If not 0, it may choose them up to a sixteenth of the vector only, in whole
+  // multiples of this, one of which is always allowed.
   size_t shortSegmentBytes = 0;
+  // The same where a rank reduces what it receives.
   size_t reducedSegmentBytes = 0;
-  std::map<Collective, Table> best;
+  std::map<Collective, Table> best{};
 };
 
 // What the library knows without a file. `transport` as Device kinds are named:

@@ -83,7 +83,7 @@ Tick Links::copying(int rank, size_t bytes) const {
 }
 
 Tick Links::local(int rank, double seconds) const {
-  const double step = sharesProcessors() ? network_.localStep : 0;
+  const double step = network_.sharesProcessors() ? network_.localStep : 0;
   return ticksOf((step + seconds) * factor(rank));
 }
 

@@ -55,10 +55,6 @@ class Links {
     return network_.ranksPerHost > 1 && !crosses(a, b) ? network_.inside
                                                        : network_.between;
   }
-  bool sharesProcessors() const {
-    return network_.coresPerHost > 0 &&
-           network_.coresPerHost < network_.ranksPerHost;
-  }
   Tick local(int rank, double seconds) const;
   // How long the rank's port is busy with the message's bytes.
   Tick bodyOf(int rank, int peer, size_t bytes) const;

@@ -27,9 +27,8 @@ std::vector<int> scattered(int size) {
 
 Processors::Processors(const Scenario& scenario)
     : ranksPerHost_(scenario.network.ranksPerHost),
-      cores_(scenario.network.coresPerHost < ranksPerHost_
-                 ? std::max(0, scenario.network.coresPerHost)
-                 : 0),
+      cores_(scenario.network.sharesProcessors() ? scenario.network.coresPerHost
+                                                 : 0),
       switching_(ticksOf(scenario.network.switching)) {
   if (cores_ == 0) {
     return;

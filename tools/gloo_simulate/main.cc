@@ -50,7 +50,7 @@ void draw(const Options& options) {
       options.root,
       options.radix,
       options.drawSegments,
-      options.network.ranksPerHost};
+      options.tuning.network.ranksPerHost};
   if (options.text) {
     std::fputs(textOf(drawing).c_str(), stdout);
   }

@@ -1,6 +1,5 @@
 #include "tools/gloo_simulate/networks.h"
 
-#include <limits>
 #include <sstream>
 
 #include "tools/gloo_simulate/options.h"
@@ -24,7 +23,6 @@ NamedNetwork datacentre() {
   tuning.network.between = {4.5e-6, 0.25e-6, 0.25e-6, 4e-11};
   tuning.network.reducePerByte = 4e-11;
   tuning.network.copyPerByte = 4e-11;
-  tuning.segmentBytes = std::numeric_limits<size_t>::max();
   return {"datacentre",
           "alpha 5 us (0.25 us of it on each processor), 25 GB/s; reductions "
           "and copies as fast",

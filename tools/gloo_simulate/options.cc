@@ -63,10 +63,10 @@ void addNetwork(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("--bandwidth", raw.bandwidth, "GB/s (10^9 bytes)");
   app.add_option("--reduction", raw.reduction, "GB/s that a rank reduces");
   app.add_option("--copy", raw.copy, "GB/s that a rank copies");
-  app.add_option("--ranks-per-host", options.network.ranksPerHost,
+  app.add_option("--ranks-per-host", options.tuning.network.ranksPerHost,
                  "they share the host's link; 1, or all with a network within "
                  "a host");
-  app.add_option("--cores", options.network.coresPerHost,
+  app.add_option("--cores", options.tuning.network.coresPerHost,
                  "processors that the ranks of a host share; 0: one for each");
   app.add_option("--inside", raw.inside,
                  "network within a host of several ranks; memory");
@@ -107,14 +107,13 @@ double positive(const CLI::App& app, const char* option, double value) {
 // Options that were given replace what the named network has.
 void takeNetwork(const CLI::App& app, const Raw& raw, Options& options) {
   const NamedNetwork& named = networkNamed(raw.network);
-  algorithms::NetworkParameters& network = options.network;
+  algorithms::NetworkParameters& network = options.tuning.network;
   const auto [ranksPerHost, coresPerHost] =
       std::pair(network.ranksPerHost, network.coresPerHost);
-  network = named.tuning.network;
+  options.tuning = named.tuning;
   network.ranksPerHost = ranksPerHost;
   network.coresPerHost = coresPerHost;
   network.inside = networkNamed(raw.inside).tuning.network.between;
-  options.tuning = named.tuning;
   algorithms::LinkParameters& link = network.between;
   options.oneHost = named.isHost && app.count("--ranks-per-host") == 0;
   const double alpha = app.count("--alpha") > 0
@@ -180,8 +179,8 @@ void validate(const Options& o) {
           "--window: 4 to 64");
   require(o.elementSize >= 1 && o.elementSize <= 4096,
           "--element-size: 1 to 4096");
-  require(o.network.ranksPerHost >= 1, "--ranks-per-host: at least 1");
-  require(o.network.coresPerHost >= 0, "--cores: at least 1, or 0");
+  require(o.tuning.network.ranksPerHost >= 1, "--ranks-per-host: at least 1");
+  require(o.tuning.network.coresPerHost >= 0, "--cores: at least 1, or 0");
   require(o.drawSegments >= 1 && o.drawSegments <= 16,
           "--draw-segments: 1 to 16");
   const bool one = o.algorithm != "all" && o.algorithm != "auto";
@@ -198,11 +197,11 @@ void validate(const Options& o) {
     const int ranks = o.ranks.front();
     require(ranks <= 64, "--text and --draw: at most 64 ranks");
     const auto hosts =
-        algorithms::HostMap::ofEqualHosts(ranks, o.network.ranksPerHost);
+        algorithms::HostMap::ofEqualHosts(ranks, o.tuning.network.ranksPerHost);
     require(findAlgorithm(o.collective, o.algorithm)
                 ->offers({0, ranks, o.root, o.radix, &hosts}),
             o.algorithm + " does not work for " + std::to_string(ranks) +
-                " ranks, " + std::to_string(o.network.ranksPerHost) +
+                " ranks, " + std::to_string(o.tuning.network.ranksPerHost) +
                 " per host (--ranks-per-host)");
   }
 }

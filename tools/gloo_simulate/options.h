@@ -26,9 +26,8 @@ struct Options {
   bool inPlace = true;
 
   // On what.
-  gloo::algorithms::NetworkParameters network;
-  gloo::algorithms::Tuning tuning;  // its segments; the network is above
-  bool oneHost = false;  // has all ranks, and `network.between` inside
+  gloo::algorithms::Tuning tuning;  // the network and its segments
+  bool oneHost = false;             // has all ranks, and `between` inside
   int slowRank = -1;
   double slowFactor = 1;
 

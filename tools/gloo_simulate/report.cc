@@ -33,7 +33,7 @@ std::string timeText(double seconds) {
 }
 
 void printTable(const Options& options, const std::vector<Row>& rows) {
-  const auto& network = options.network;
+  const auto& network = options.tuning.network;
   const auto& link = network.between;
   std::printf(
       "%s; alpha %g us (overhead %g us), gap %g us, %.4g GB/s, reduction %.4g "

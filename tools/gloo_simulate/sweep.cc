@@ -57,7 +57,7 @@ class Sweep {
       if (!info.offers(setting)) {
         if (options_.algorithm != "all") {
           note_(MakeString(info.name, " does not work for ", ranks, " ranks, ",
-                           options_.network.ranksPerHost,
+                           options_.tuning.network.ranksPerHost,
                            " per host (--ranks-per-host)"));
         }
         continue;
@@ -150,7 +150,7 @@ class Sweep {
 }  // namespace
 
 algorithms::NetworkParameters networkOf(const Options& options, int ranks) {
-  algorithms::NetworkParameters network = options.network;
+  algorithms::NetworkParameters network = options.tuning.network;
   if (options.oneHost) {
     network.ranksPerHost = ranks;
     network.inside = network.between;

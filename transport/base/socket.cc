@@ -51,8 +51,13 @@ const std::string& usualCongestionControl() {
   return usual;
 }
 
-// Whether the system would send to `address` from the same one: asked with a
-// socket that sends nothing.
+bool endsOnThisHost(int socket) {
+  const SocketAddress peer = peerAddress(socket);
+  return peer.isLoopback() || peer.hasIpOf(localAddress(socket));
+}
+
+// The same before there is a connection to `address`: asked with a socket that
+// sends nothing.
 bool isOfThisHost(const SocketAddress& address) {
   if (address.isLoopback()) {
     return true;
@@ -61,7 +66,7 @@ bool isOfThisHost(const SocketAddress& address) {
       ::socket(address.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
   return socket && address.port() != 0 &&
          ::connect(socket.get(), address.get(), address.length()) == 0 &&
-         localAddress(socket.get()).hasIpOf(address);
+         endsOnThisHost(socket.get());
 }
 
 }  // namespace
@@ -189,8 +194,7 @@ int acceptFrom(int listener, UniqueFd* socket) {
   }
   *socket = UniqueFd(fd);
   setNoDelay(fd);
-  const SocketAddress peer = peerAddress(fd);
-  if (!peer.isLoopback() && !peer.hasIpOf(localAddress(fd))) {
+  if (!endsOnThisHost(fd)) {
     setCongestionControl(fd, usualCongestionControl());
   }
   return 0;

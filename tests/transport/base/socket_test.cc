@@ -58,17 +58,28 @@ TEST(SocketAddress, TakesAPort) {
   }
 }
 
-TEST(Socket, ListensConnectsAndAcceptsWithoutBlocking) {
-  const UniqueFd listener = transport::base::listenOn(v4("127.0.0.1", 0), 8);
-  UniqueFd accepted;
-  EXPECT_EQ(EAGAIN, transport::base::acceptFrom(listener.get(), &accepted));
+// Over loopback.
+struct Connection {
+  UniqueFd listener = transport::base::listenOn(v4("127.0.0.1", 0), 8);
   UniqueFd caller;
+  UniqueFd accepted;
+};
+
+void make(Connection& made) {
+  auto& [listener, caller, accepted] = made;
+  EXPECT_EQ(EAGAIN, transport::base::acceptFrom(listener.get(), &accepted));
   const int error = transport::base::startConnect(
       transport::base::localAddress(listener.get()), &caller);
   EXPECT_TRUE(error == 0 || error == EINPROGRESS) << error;
   pollfd ready{listener.get(), POLLIN, 0};
   ASSERT_EQ(1, ::poll(&ready, 1, 10000));
   ASSERT_EQ(0, transport::base::acceptFrom(listener.get(), &accepted));
+}
+
+TEST(Socket, ListensConnectsAndAcceptsWithoutBlocking) {
+  Connection connection;
+  ASSERT_NO_FATAL_FAILURE(make(connection));
+  const auto& [listener, caller, accepted] = connection;
   for (const int fd : {listener.get(), caller.get(), accepted.get()}) {
     EXPECT_NE(0, ::fcntl(fd, F_GETFD) & FD_CLOEXEC);
     EXPECT_NE(0, ::fcntl(fd, F_GETFL) & O_NONBLOCK);
@@ -87,17 +98,10 @@ std::string congestionControlOf(int socket) {
 }
 
 TEST(Socket, AConnectionWithinThisHostIsUnpaced) {
-  const UniqueFd listener = transport::base::listenOn(v4("127.0.0.1", 0), 1);
-  UniqueFd caller;
-  const int error = transport::base::startConnect(
-      transport::base::localAddress(listener.get()), &caller);
-  ASSERT_TRUE(error == 0 || error == EINPROGRESS) << error;
-  pollfd ready{listener.get(), POLLIN, 0};
-  ASSERT_EQ(1, ::poll(&ready, 1, 10000));
-  UniqueFd accepted;
-  ASSERT_EQ(0, transport::base::acceptFrom(listener.get(), &accepted));
-  EXPECT_EQ("reno", congestionControlOf(caller.get()));
-  EXPECT_EQ("reno", congestionControlOf(accepted.get()));
+  Connection connection;
+  ASSERT_NO_FATAL_FAILURE(make(connection));
+  EXPECT_EQ("reno", congestionControlOf(connection.caller.get()));
+  EXPECT_EQ("reno", congestionControlOf(connection.accepted.get()));
 }
 
 TEST(Socket, AConnectionToAnotherHostHasTheSystemsCongestionControl) {

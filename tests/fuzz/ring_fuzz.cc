@@ -29,13 +29,12 @@ struct Memory {
 
 void readAll(FrameReader& reader, char* place) {
   for (int i = 0; i < 10000; i++) {
-    FrameReader::BoundWrite write;
-    if (reader.takeBound(&write)) {
-      require(write.bytes <= kBoundBytes, "within the line");
-      std::memcpy(place, write.payload, write.bytes);
-      continue;
-    }
+    const auto& write = reader.boundWrite();
     switch (reader.next()) {
+      case FrameReader::Event::kBound:
+        require(write.bytes <= kBoundBytes, "within the line");
+        std::memcpy(place, write.payload, write.bytes);
+        break;
       case FrameReader::Event::kPayload:
         require(reader.header().payloadBytes <= kMaxPayload, "within limits");
         reader.setPlace(place);

@@ -58,21 +58,14 @@ void ShmLink::report() {
 
 bool ShmLink::receive() {
   for (int i = 0; i < kEventsPerRound; i++) {
-    FrameReader::BoundWrite write;
-    if (reader_.takeBound(&write)) {
-      if (!onBound(write)) {
-        return true;
-      }
-      if (!reader_.ready()) {
-        break;
-      }
-      continue;
-    }
     const auto event = reader_.next();
     if (event == FrameReader::Event::kNothing) {
       break;
     }
-    if (!onEvent(event)) {
+    const bool goOn = event == FrameReader::Event::kBound
+                          ? onBound(reader_.boundWrite())
+                          : onEvent(event);
+    if (!goOn) {
       return true;
     }
     // The peer fills the room of a large payload while we go on.

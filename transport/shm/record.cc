@@ -179,27 +179,12 @@ FrameReader::Event FrameReader::next() {
   return cell != nullptr ? begin(*cell) : Event::kNothing;
 }
 
-// One that is too long is left to next(), to which it is of no kind.
-bool FrameReader::takeBound(BoundWrite* write) {
-  const Cell* cell = ring_.peek();
-  if (cell == nullptr || state_ != State::kBetween ||
-      readOnce(cell->kind) != static_cast<uint8_t>(RecordKind::kBound)) {
-    return false;
-  }
-  write->bytes = readOnce(cell->length);
-  write->offset = load<uint64_t>(cell->body);
-  write->index = load<uint32_t>(cell->body + kBoundIndexAt);
-  write->payload = cell->body + kBoundPayloadAt;
-  if (write->bytes > kBoundBytes) {
-    return false;
-  }
-  ring_.take();
-  return true;
-}
-
 FrameReader::Event FrameReader::begin(const Cell& cell) {
   const auto kind = static_cast<RecordKind>(readOnce(cell.kind));
   const size_t length = readOnce(cell.length);
+  if (kind == RecordKind::kBound) {
+    return takeBound(cell, length);
+  }
   place_ = nullptr;
   done_ = 0;
   firstChunk_ = 0;
@@ -215,6 +200,18 @@ FrameReader::Event FrameReader::begin(const Cell& cell) {
     default:
       return fail("a record of no kind that begins a frame");
   }
+}
+
+FrameReader::Event FrameReader::takeBound(const Cell& cell, size_t length) {
+  if (length > kBoundBytes) {
+    return fail("a bound write that is too long");
+  }
+  bound_.bytes = length;
+  bound_.offset = load<uint64_t>(cell.body);
+  bound_.index = load<uint32_t>(cell.body + kBoundIndexAt);
+  bound_.payload = cell.body + kBoundPayloadAt;
+  ring_.take();
+  return Event::kBound;
 }
 
 FrameReader::Event FrameReader::beginSmall(const Cell& cell, size_t length,

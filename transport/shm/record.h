@@ -95,20 +95,19 @@ class FrameReader {
     kMoved,    // bytes of a payload have come, more will
     kPayload,  // header() has come; setPlace() before the next call
     kFrame,    // ... and now all of it
+    kBound,    // boundWrite() has come; its payload stays until publish()
     kEnd,
     kBroken,  // error() says why; nothing more comes
   };
   Event next();
 
-  // A bound write, if one comes next: it is taken, and its payload stays in
-  // shared memory until publish().
   struct BoundWrite {
     uint32_t index = 0;
     uint64_t offset = 0;
-    const char* payload = nullptr;
+    const char* payload = nullptr;  // in shared memory
     size_t bytes = 0;
   };
-  bool takeBound(BoundWrite* write);
+  const BoundWrite& boundWrite() const { return bound_; }
 
   const base::FrameHeader& header() const { return header_; }
   // Where the payload goes; null: nowhere.
@@ -129,6 +128,7 @@ class FrameReader {
   Event begin(const Cell& cell);
   Event beginSmall(const Cell& cell, size_t length, bool checked);
   Event beginFrame(const Cell& cell, size_t length);
+  Event takeBound(const Cell& cell, size_t length);
   Event firstChunk();
   Event moreChunk();
   Event copyChunk(const char* from, size_t bytes);
@@ -139,6 +139,7 @@ class FrameReader {
   FrameMemory before_;
   State state_ = State::kBetween;
   base::FrameHeader header_;
+  BoundWrite bound_;
   char* place_ = nullptr;
   size_t done_ = 0;  // bytes of payload
   // Of the cell that has been looked at: a copy, since the other end may go on

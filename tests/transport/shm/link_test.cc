@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <random>
+#include <thread>
 
 #include "tests/transport/shm/harness.h"
 
@@ -49,16 +51,44 @@ TEST(ShmLinkTest, AShortBoundWriteLeavesAtOnceOrNotAtAll) {
   FrameReader reader(half.segment->incoming(End::kTaker), 1 << 20);
   const uint32_t immediate = transport::base::kBoundImmediate | 9;
   ASSERT_TRUE(half.link->writeNow("abcd", 4, {24, 0}, immediate));
-  FrameReader::BoundWrite got;
-  ASSERT_TRUE(reader.takeBound(&got));
-  EXPECT_EQ(got.index, 9u);
-  EXPECT_EQ(got.offset, 24u);
+  ASSERT_EQ(reader.next(), FrameReader::Event::kBound);
+  EXPECT_EQ(reader.boundWrite().index, 9u);
+  EXPECT_EQ(reader.boundWrite().offset, 24u);
   // Behind frames that wait for room.
   const std::string payload(400 << 10, 'x');
   int token = 0;
   ASSERT_FALSE(
       half.link->send(eager(1, payload.size()), payload.data(), &token));
   EXPECT_FALSE(half.link->writeNow("abcd", 4, {24, 0}, immediate));
+}
+
+// A bound write may come at any moment of a look at the ring.
+TEST(ShmLinkTest, BoundWritesAndFramesComeWhileTheRingIsRead) {
+  constexpr size_t kEach = 50000;
+  HalfLink half;
+  std::atomic<bool> enough{false};
+  std::thread other([&] {
+    FrameWriter peer(half.segment->outgoing(End::kTaker));
+    bool ring = false;
+    for (size_t n = 1; n <= kEach; n++) {
+      FrameProgress progress;
+      while (!enough && peer.step(eager(n, 3), "abc", progress, &ring) !=
+                            FrameWriter::Step::kDone) {
+        std::this_thread::yield();
+      }
+      while (!enough && !peer.bound(1, n, "word", 4, &ring)) {
+        std::this_thread::yield();
+      }
+    }
+  });
+  while (half.notes.bound.size() < kEach && half.notes.lost.empty()) {
+    half.poll();
+  }
+  enough = true;
+  other.join();
+  EXPECT_EQ(half.notes.lost, "");
+  EXPECT_EQ(half.notes.payloads.size(), kEach);
+  EXPECT_EQ(half.notes.bound.size(), kEach);
 }
 
 TEST(ShmLinkTest, AnEndInTheMiddleOfAFrameIsNotInOrder) {

@@ -261,9 +261,7 @@ def main():
 
 if __name__ == "__main__":
     try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(job.status_of(main))
     except OSError as error:
         print(f"compare: {error}", file=sys.stderr)
         sys.exit(1)

@@ -1,5 +1,6 @@
 """Runs one program of the comparison once, as a job of local processes."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -20,6 +21,30 @@ class JobError(Exception):
 
 class NotAvailable(JobError):
     """The program was built without what was asked for."""
+
+
+def status_of(main):
+    """main()'s exit status. Told to end, it ends its jobs first."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return main()
+    except KeyboardInterrupt:
+        return 130
+
+
+@contextlib.contextmanager
+def _whole():
+    """What is done inside is not told to end in the middle, but after it."""
+    noted = []
+    before = {number: signal.signal(number, lambda *_: noted.append(1))
+              for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if noted:
+        raise KeyboardInterrupt
 
 
 def _scratch():
@@ -78,10 +103,11 @@ def run(commands, environment, timeout_s):
     processes = []
     try:
         with open(errors, "w") as err, open(output, "w") as out:
-            for command in commands:
-                processes.append(_start(
-                    [a.replace("{directory}", directory) for a in command],
-                    out, err, environment))
+            with _whole():  # else a rank might be forgotten
+                for command in commands:
+                    processes.append(_start(
+                        [a.replace("{directory}", directory) for a in command],
+                        out, err, environment))
             try:
                 statuses = _wait(processes, timeout_s)
             except subprocess.TimeoutExpired:

@@ -15,6 +15,22 @@ KEYS = {"program": str, "transport": str, "links": list, "mode": str,
         "min_us": float, "repetitions": int}
 
 
+def ranks_of(pid):
+    """The children of a process that have a directory: (pid, directory)."""
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        children = file.read().split()
+    found = []
+    for child in children:
+        try:
+            with open(f"/proc/{child}/cmdline") as file:
+                words = file.read().split("\0")
+        except FileNotFoundError:  # it has just ended
+            continue
+        if "--directory" in words:
+            found.append((child, words[words.index("--directory") + 1]))
+    return found
+
+
 class Quick(unittest.TestCase):
     def test_quick(self):
         with tempfile.TemporaryDirectory() as directory:
@@ -59,8 +75,26 @@ class Quick(unittest.TestCase):
         self.assertEqual(set(ours), {
             (mode, size) for mode in ("default bound", "default unbound")
             for size in (8, 65536)})
-        for time in ours.values():
-            self.assertGreater(time, 0)
+        for microseconds in ours.values():
+            self.assertGreater(microseconds, 0)
+
+    def test_told_to_end_it_leaves_nothing(self):
+        with tempfile.TemporaryDirectory() as directory:
+            process = subprocess.Popen(
+                [sys.executable, COMPARE, "--quick", "--build-dir", BUILD,
+                 "--plot", os.path.join(directory, "plot.svg")],
+                stdout=subprocess.DEVNULL)
+            ranks = []
+            deadline = time.monotonic() + 20
+            while not ranks and time.monotonic() < deadline:
+                time.sleep(0.01)
+                ranks = ranks_of(process.pid)
+            process.terminate()
+            self.assertEqual(process.wait(timeout=20), 130)
+            self.assertTrue(ranks)
+            for pid, scratch in ranks:
+                self.assertFalse(os.path.exists(f"/proc/{pid}"))
+                self.assertFalse(os.path.exists(scratch))
 
 
 if __name__ == "__main__":

@@ -11,10 +11,14 @@
 
 #include "gloo/common/deadline.h"
 #include "gloo/common/error.h"
+#include "gloo/common/logging.h"
 #include "rendezvous/socket.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace rendezvous {
+
+// Whoever waits longer for a server is told why, once.
+constexpr std::chrono::seconds kSilentTries{3};
 
 // Calls attempt() until it does not throw TransientError. Pauses grow from 5
 // to 320 ms. At the deadline: TransientError with `what`, the last error, and
@@ -25,16 +29,22 @@ auto retryUntil(Deadline deadline, const std::string& what,
     -> decltype(attempt()) {
   const auto begin = Deadline::Clock::now();
   std::chrono::milliseconds pause(5);
+  bool told = false;
   for (int tries = 1;; tries++) {
     try {
       return attempt();
     } catch (const TransientError& error) {
+      const std::chrono::duration<double> spent =
+          Deadline::Clock::now() - begin;
       if (deadline.left() <= pause) {
-        const std::chrono::duration<double> spent =
-            Deadline::Clock::now() - begin;
         throw TransientError(MakeString(what, ": ", error.what(), " (", tries,
                                         " tries in ", spent.count(), " s)",
                                         remedy));
+      }
+      if (!told && spent >= kSilentTries) {
+        told = true;
+        GLOO_WARN(what, ": ", error.what(), "; trying again for ",
+                  std::chrono::duration<double>(deadline.left()).count(), " s");
       }
     }
     std::this_thread::sleep_for(pause);

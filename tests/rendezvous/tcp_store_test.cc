@@ -186,6 +186,17 @@ TEST(TcpStoreServerTest, AClientMayStartBeforeTheServer) {
   later.join();
 }
 
+TEST(TcpStoreServerTest, WhoWaitsLongForAServerIsToldOnceWhy) {
+  testing::internal::CaptureStderr();
+  EXPECT_THROW(TcpStore("no-such-host.invalid", 1, milliseconds(4500)),
+               gloo::IoException);
+  const std::string text = testing::internal::GetCapturedStderr();
+  const size_t at = text.find("cannot resolve host no-such-host.invalid");
+  ASSERT_NE(at, std::string::npos) << text;
+  EXPECT_NE(text.find("trying again", at), std::string::npos) << text;
+  EXPECT_EQ(text.find("cannot resolve", at + 1), std::string::npos) << text;
+}
+
 TEST(TcpStoreServerTest, ClientsOfAServerThatEndedAreToldAtTheirDeadline) {
   auto server = std::make_unique<TcpStoreServer>("127.0.0.1", 0);
   TcpStore store("127.0.0.1", server->port());

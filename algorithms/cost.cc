@@ -62,9 +62,12 @@ double costOf(const Work& work, size_t bytes, size_t segmentBytes,
                              ? reducing
                              : std::max(0.0, reducing - arriving) +
                                    std::min(arriving, reducing) / pieces;
+  // Processors receive a segment, then pass it on.
+  const double filling =
+      work.fill * segment * link.gapPerByte * (link.byProcessor ? 2 : 1);
   return work.rounds * (link.latency + 2 * link.overhead) + starts +
-         carrying(work, bytes, link) + work.fill * segment * link.gapPerByte +
-         exposed + work.copied * n * costs.copyPerByte;
+         carrying(work, bytes, link) + filling + exposed +
+         work.copied * n * costs.copyPerByte;
 }
 
 size_t bestSegment(const Work& work, size_t bytes, size_t maxSegmentBytes,

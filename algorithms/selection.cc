@@ -204,19 +204,21 @@ Selection::Alone Selection::alone(const AlgorithmInfo& algorithm,
   work.moved -= inside.moved;
   work.messages -= inside.messages;
   work.bothWays = inside.moved > 0 ? 0 : all.bothWays;
-  if (isCrowded(setting)) {
-    // Who waits for a pipeline to fill leaves its processor to others.
-    work.fill = 0;
-  }
   const NetworkParameters& network = tuning_.network;
   const Costs costs{
       size_ > network.ranksPerHost ? network.between : network.inside,
       network.reducePerByte, network.copyPerByte};
+  Work cut = work;
+  if (isCrowded(setting)) {
+    // Who waits for a pipeline to fill leaves its processor to others, whom
+    // short segments would have take turns more often.
+    cut.fill = 0;
+  }
   const size_t limit = std::max<size_t>(1, maxSegmentBytes);
   const size_t segment =
       segmentBytes_ != 0
           ? std::min(segmentBytes_, limit)
-          : bestSegment(work, bytes,
+          : bestSegment(cut, bytes,
                         std::min(limit, longestSegment(work, bytes)), costs);
   return {
       {&algorithm, segment,

@@ -18,9 +18,9 @@ constexpr LinkParameters kSoftVerbs{1e-6, 4e-6, 5e-6, 2.5e-10, true};
 
 constexpr double kReducePerByte = 1e-10;
 constexpr double kCopyPerByte = 1e-10;
-// What the processor has just received, and is in its cache.
+// What the processor has just received, and is in its cache. What is copied at
+// the end has left it.
 constexpr double kReduceCachedPerByte = 6e-11;
-constexpr double kCopyCachedPerByte = 5e-11;
 
 // A call of sched_yield, and a look at the links.
 constexpr double kSwitching = 1.2e-6;
@@ -49,7 +49,7 @@ Tuning shippedTuning(const std::string& transport, int size, bool oneHost) {
   tuning.network.ranksPerHost = oneHost ? size : 1;
   const bool cached = oneHost && !verbs && !shm;
   tuning.network.reducePerByte = cached ? kReduceCachedPerByte : kReducePerByte;
-  tuning.network.copyPerByte = cached ? kCopyCachedPerByte : kCopyPerByte;
+  tuning.network.copyPerByte = kCopyPerByte;
   tuning.network.switching = kSwitching;
   tuning.network.localStep = kLocalStep;
   tuning.segmentBytes = verbs || oneHost ? kLongSegment : kTcpSegment;

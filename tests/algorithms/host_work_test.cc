@@ -129,6 +129,13 @@ TEST(HostWork, RanksThatShareProcessorsTakeWhatIsLeastWorkForAll) {
   EXPECT_EQ("flat", chosen(8, 2, Collective::kGather, 1024));
 }
 
+// As they have to fill, pipelines of few segments are no gain, also where
+// others use the processors meanwhile.
+TEST(HostWork, APipelineWantsSegments) {
+  EXPECT_EQ("binomial", chosen(7, 2, Collective::kBroadcast, 1 << 20));
+  EXPECT_EQ("chain", chosen(7, 2, Collective::kBroadcast, 16 << 20));
+}
+
 // Of four blocks three are empty: six messages in place of eight.
 TEST(HostWork, BlocksOfNoElementsAreNoWork) {
   EXPECT_EQ("halving_doubling", chosen(4, 2, Collective::kAllreduce, 4));

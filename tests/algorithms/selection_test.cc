@@ -192,6 +192,23 @@ TEST(Selection, TheModelSegmentsAPipelineByItsLengthAndTheVectors) {
   EXPECT_LT(segment(64, 64 << 20), size_t{8} << 20);
 }
 
+// A processor has the segment twice before the next rank's has it.
+TEST(Selection, AProcessorThatPassesSegmentsOnFillsAPipelineHalfAsFast) {
+  Work chain;
+  chain.rounds = chain.moved = 1;
+  Costs costs;
+  costs.link.gapPerByte = 1e-9;
+  const auto filling = [&](double hops) {
+    chain.fill = hops;
+    const double filled = costOf(chain, 100000, 1000, costs);
+    chain.fill = 0;
+    return filled - costOf(chain, 100000, 1000, costs);
+  };
+  EXPECT_NEAR(5e-6, filling(5), 1e-15);
+  costs.link.byProcessor = true;
+  EXPECT_NEAR(10e-6, filling(5), 1e-15);
+}
+
 // Recursive doubling reduces twice what halving and doubling does.
 TEST(Selection, WhatTheWireHidesDoesNotCountButWhatTheProcessorDoesCounts) {
   NetworkParameters network = datacentre();

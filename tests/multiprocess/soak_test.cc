@@ -157,6 +157,72 @@ void doGatherAny(const std::shared_ptr<Context>& context, const Step& step) {
   }
 }
 
+// Bound buffers to the right neighbour, and notes to the left one that they may
+// be written again.
+class BoundRing {
+ public:
+  // All ranks make that of a stream before its first step.
+  BoundRing(const std::shared_ptr<Context>& context, uint64_t stream)
+      : rank_(context->rank), size_(context->size) {
+    if (size_ == 1) {
+      return;
+    }
+    const int slot = static_cast<int>(1000 + 2 * stream);
+    auto& left = context->getPair((rank_ + size_ - 1) % size_);
+    auto& right = context->getPair((rank_ + 1) % size_);
+    in_ = left->createRecvBuffer(slot, got_.data(), 8 * kMost);
+    out_ = right->createSendBuffer(slot, sent_.data(), 8 * kMost);
+    noteIn_ = right->createRecvBuffer(slot + 1, &heard_, sizeof(heard_));
+    noteOut_ = left->createSendBuffer(slot + 1, &said_, sizeof(said_));
+  }
+
+  // In some pieces.
+  void shift(const Step& step) {
+    if (size_ == 1) {
+      return;
+    }
+    const int source = (rank_ + size_ - 1) % size_;
+    const size_t elements = std::min(step.elements, kMost);
+    const size_t pieces = 1 + step.random % 4;
+    const size_t piece = elements / pieces;
+    for (size_t i = 0; i < elements; i++) {
+      sent_[i] = input(step.number, rank_, i);
+    }
+    for (size_t i = 0; i < pieces; i++) {
+      const size_t begin = 8 * i * piece;
+      const size_t end = i + 1 < pieces ? begin + 8 * piece : 8 * elements;
+      out_->send(begin, end - begin, begin);
+    }
+    for (size_t i = 0; i < pieces; i++) {
+      in_->waitRecv();
+    }
+    check(step, {got_.begin(), got_.begin() + static_cast<long>(elements)},
+          [&](size_t i) { return input(step.number, source, i); });
+    said_ = step.number;
+    noteOut_->send();
+    noteIn_->waitRecv();
+    EXPECT_EQ(heard_, step.number);
+    noteOut_->waitSend();
+    for (size_t i = 0; i < pieces; i++) {
+      out_->waitSend();
+    }
+  }
+
+ private:
+  static constexpr size_t kMost = 20000;
+
+  const int rank_;
+  const int size_;
+  uint64_t said_ = 0;
+  uint64_t heard_ = 0;
+  std::vector<uint64_t> sent_ = std::vector<uint64_t>(kMost);
+  std::vector<uint64_t> got_ = std::vector<uint64_t>(kMost);
+  std::unique_ptr<transport::Buffer> in_;
+  std::unique_ptr<transport::Buffer> out_;
+  std::unique_ptr<transport::Buffer> noteIn_;
+  std::unique_ptr<transport::Buffer> noteOut_;
+};
+
 // Any collective, roots and places as they come.
 void doAny(const std::shared_ptr<Context>& context, const Step& step) {
   testing_support::Call call;
@@ -174,8 +240,9 @@ void doAny(const std::shared_ptr<Context>& context, const Step& step) {
       << "operation " << step.number;
 }
 
-void perform(const std::shared_ptr<Context>& context, const Step& step) {
-  switch ((step.random >> 50) % 11) {
+void perform(const std::shared_ptr<Context>& context, BoundRing& bound,
+             const Step& step) {
+  switch ((step.random >> 50) % 13) {
     case 0:
       doAllreduce(context, step);
       break;
@@ -194,6 +261,10 @@ void perform(const std::shared_ptr<Context>& context, const Step& step) {
       break;
     case 5:
       doGatherAny(context, step);
+      break;
+    case 6:
+    case 7:
+      bound.shift(step);
       break;
     default:
       doAny(context, step);
@@ -218,8 +289,10 @@ void soak(Mode mode, int size, uint64_t seed, int steps) {
   spawnContexts(mode, chosenTransport(false).make, size,
                 [&](const std::shared_ptr<Context>& context) {
                   std::mt19937_64 random(seed);
+                  BoundRing bound(context, 0);
                   for (int i = 0; i < steps; i++) {
-                    perform(context, Step(static_cast<uint64_t>(i), random));
+                    perform(context, bound,
+                            Step(static_cast<uint64_t>(i), random));
                     if (::testing::Test::HasFatalFailure()) {
                       return;
                     }
@@ -242,8 +315,9 @@ void soakThreads(Mode mode, const TestTransport& transport, int size,
               (i + static_cast<uint64_t>(context->rank)) % kStreams;
           threads.emplace_back([&context, stream, seed, steps] {
             std::mt19937_64 random(kStreams * seed + stream);
+            BoundRing bound(context, stream);
             for (int step = 0; step < steps; step++) {
-              perform(context,
+              perform(context, bound,
                       Step(stream << 20 | static_cast<uint64_t>(step), random));
             }
           });

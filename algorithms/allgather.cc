@@ -14,8 +14,9 @@ using internal::CollectiveCall;
 using internal::Vector;
 
 // This rank's part of the output, of `elements`, begins at `first`.
-void runAllgather(const CollectiveCall& call, Request& request, size_t first,
-                  size_t elements, const char* name) {
+void runAllgather(const internal::CollectiveOptions& opts, Request& request,
+                  size_t first, size_t elements, const char* name) {
+  const CollectiveCall& call = opts.call();
   const Vector output = call.outputs[0];
   Arguments arguments = argumentsOf(call, kAllgatherSlotPrefix);
   request.inPlace = true;
@@ -27,12 +28,15 @@ void runAllgather(const CollectiveCall& call, Request& request, size_t first,
     arguments.input = call.inputs[0].data;
   }
   arguments.output = output.data;
-  State::of(*call.context).run(request, arguments);
+  State::of(*call.context).run(request, arguments, &opts);
 }
 
 }  // namespace
 
 void allgather(const AllgatherOptions& opts) {
+  if (runAgain(opts)) {
+    return;
+  }
   const CollectiveCall& call = opts.call();
   requireVectors(call, "allgather");
   requireOneOutput(call, "allgather");
@@ -40,12 +44,15 @@ void allgather(const AllgatherOptions& opts) {
   const size_t elements =
       elementsPerRank(call, call.outputs[0], "allgather", "output");
   request.counts.count = elements;
-  runAllgather(call, request,
+  runAllgather(opts, request,
                elements * static_cast<size_t>(call.context->rank), elements,
                "allgather");
 }
 
 void allgatherv(const AllgathervOptions& opts) {
+  if (runAgain(opts)) {
+    return;
+  }
   const CollectiveCall& call = opts.call();
   const std::vector<size_t>& offsets = call.outputOffsets;
   const size_t rank = static_cast<size_t>(call.context->rank);
@@ -56,7 +63,7 @@ void allgatherv(const AllgathervOptions& opts) {
                   "output");
   Request request = requestOf(Collective::kAllgatherv, call);
   request.counts.recvOffsets = offsets.data();
-  runAllgather(call, request, offsets[rank], offsets[rank + 1] - offsets[rank],
+  runAllgather(opts, request, offsets[rank], offsets[rank + 1] - offsets[rank],
                "allgatherv");
 }
 

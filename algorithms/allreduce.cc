@@ -8,6 +8,9 @@ GLOO_NAMESPACE_BEGIN
 using namespace algorithms;
 
 void allreduce(const AllreduceOptions& opts) {
+  if (runAgain(opts)) {
+    return;
+  }
   const internal::CollectiveCall& call = opts.call();
   GLOO_ENFORCE(!call.outputs.empty(), "allreduce: no output; call setOutput");
   requireVectors(call, "allreduce");
@@ -33,7 +36,9 @@ void allreduce(const AllreduceOptions& opts) {
   Request request = requestOf(Collective::kAllreduce, call);
   request.counts.count = output.bytes / call.elementSize;
   request.inPlace = arguments.input == arguments.output;
-  State::of(*call.context).run(request, arguments);
+  const bool isAll =
+      inputs.size() == 1 && call.outputs.size() == 1 && !isAverage(call);
+  State::of(*call.context).run(request, arguments, isAll ? &opts : nullptr);
   divideIfAverage(call, output.data, output.bytes,
                   inputs.size() * static_cast<size_t>(call.context->size));
   copyToAll(call.outputs);

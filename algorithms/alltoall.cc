@@ -12,8 +12,9 @@ namespace {
 
 using internal::CollectiveCall;
 
-void runAlltoall(const CollectiveCall& call, Request& request,
+void runAlltoall(const internal::CollectiveOptions& opts, Request& request,
                  const char* name) {
+  const CollectiveCall& call = opts.call();
   Arguments arguments = argumentsOf(call, kAlltoallSlotPrefix);
   arguments.output = call.outputs[0].data;
   arguments.input = arguments.output;
@@ -23,12 +24,15 @@ void runAlltoall(const CollectiveCall& call, Request& request,
   if (!request.copiesInput) {
     arguments.input = call.inputs[0].data;
   }
-  State::of(*call.context).run(request, arguments);
+  State::of(*call.context).run(request, arguments, &opts);
 }
 
 }  // namespace
 
 void alltoall(const AlltoallOptions& opts) {
+  if (runAgain(opts)) {
+    return;
+  }
   const CollectiveCall& call = opts.call();
   requireVectors(call, "alltoall");
   requireOneOutput(call, "alltoall");
@@ -40,7 +44,7 @@ void alltoall(const AlltoallOptions& opts) {
                     call.outputs[0].bytes / call.elementSize, "alltoall",
                     "input");
   }
-  runAlltoall(call, request, "alltoall");
+  runAlltoall(opts, request, "alltoall");
 }
 
 void alltoallv(const AlltoallvOptions& opts) {
@@ -67,7 +71,7 @@ void alltoallv(const AlltoallvOptions& opts) {
                   own(request.counts.recvOffsets),
                   "alltoallv: a rank's counts for itself differ between input "
                   "and output");
-  runAlltoall(call, request, "alltoallv");
+  runAlltoall(opts, request, "alltoallv");
 }
 
 GLOO_NAMESPACE_END

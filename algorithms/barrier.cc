@@ -8,6 +8,9 @@ GLOO_NAMESPACE_BEGIN
 using namespace algorithms;
 
 void barrier(const BarrierOptions& opts) {
+  if (runAgain(opts)) {
+    return;
+  }
   const internal::CollectiveCall& call = opts.call();
   // The token stands for "heard of", so joining two of them changes no byte.
   static const AllreduceOptions::Func kJoin = [](void*, const void*,
@@ -20,7 +23,7 @@ void barrier(const BarrierOptions& opts) {
   request.collective = Collective::kBarrier;
   request.counts.count = 1;
   request.inPlace = true;
-  State::of(*call.context).run(request, arguments);
+  State::of(*call.context).run(request, arguments, &opts);
 }
 
 Barrier::Barrier(const std::shared_ptr<Context>& context)

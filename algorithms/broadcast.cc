@@ -8,6 +8,9 @@ GLOO_NAMESPACE_BEGIN
 using namespace algorithms;
 
 void broadcast(const BroadcastOptions& opts) {
+  if (runAgain(opts)) {
+    return;
+  }
   const internal::CollectiveCall& call = opts.call();
   requireRoot(call, "broadcast");
   requireVectors(call, "broadcast");
@@ -27,7 +30,7 @@ void broadcast(const BroadcastOptions& opts) {
   Request request = requestOf(Collective::kBroadcast, call);
   request.counts.count = output.bytes / call.elementSize;
   request.inPlace = arguments.input == arguments.output;
-  State::of(*call.context).run(request, arguments);
+  State::of(*call.context).run(request, arguments, &opts);
 }
 
 GLOO_NAMESPACE_END

@@ -42,6 +42,17 @@ void requireHostMemory(const Vectors& vectors, const char* collective,
 
 }  // namespace
 
+bool runAgain(const internal::CollectiveOptions& options) {
+  // Nobody else prepares anything.
+  const auto* const prepared =
+      static_cast<const PreparedRun*>(options.changing().prepared());
+  if (prepared == nullptr) {
+    return false;
+  }
+  prepared->state->runAgain(*prepared, timeoutOf(options.call()));
+  return true;
+}
+
 void requireVectors(const CollectiveCall& call, const char* collective) {
   requireList(call.inputs, collective, "input");
   requireList(call.outputs, collective, "output");
@@ -140,15 +151,19 @@ Request requestOf(Collective collective, const CollectiveCall& call) {
   return request;
 }
 
+std::chrono::milliseconds timeoutOf(const CollectiveCall& call) {
+  return call.timeout == transport::UnboundBuffer::kUnsetTimeout
+             ? call.context->getTimeout()
+             : call.timeout;
+}
+
 Arguments argumentsOf(const CollectiveCall& call, uint8_t prefix) {
   Arguments arguments;
   arguments.function = call.reduce != nullptr ? &call.reduce : nullptr;
   arguments.kernel = call.known.kernel;
   arguments.prefix = prefix;
   arguments.tag = call.tag;
-  arguments.timeout = call.timeout == transport::UnboundBuffer::kUnsetTimeout
-                          ? call.context->getTimeout()
-                          : call.timeout;
+  arguments.timeout = timeoutOf(call);
   return arguments;
 }
 
@@ -172,6 +187,10 @@ void reduceLocally(const Reducer& reduce, const Vectors& inputs, void* target) {
   }
 }
 
+bool isAverage(const CollectiveCall& call) {
+  return call.known.reduction == internal::Reduction::kAverage;
+}
+
 void copyToAll(const Vectors& outputs) {
   for (size_t i = 1; i < outputs.size() && outputs[i].bytes > 0; i++) {
     std::memcpy(outputs[i].data, outputs[0].data, outputs[0].bytes);
@@ -180,7 +199,7 @@ void copyToAll(const Vectors& outputs) {
 
 void divideIfAverage(const CollectiveCall& call, void* data, size_t bytes,
                      size_t contributions) {
-  if (call.known.reduction != internal::Reduction::kAverage) {
+  if (!isAverage(call)) {
     return;
   }
   const internal::DivideKernel divide =

@@ -14,6 +14,10 @@ using internal::CollectiveCall;
 
 // All of these throw InvalidOperationException.
 
+// Runs the call once more if nothing of these options has changed since it was
+// prepared. False: it is to be checked, and run.
+bool runAgain(const internal::CollectiveOptions& options);
+
 // Vectors have memory, and all of a list the same length.
 void requireVectors(const CollectiveCall& call, const char* collective);
 void requireRoot(const CollectiveCall& call, const char* collective);
@@ -42,6 +46,7 @@ bool isPartOf(const internal::Vector& output, size_t offset,
 
 // The parts of a request and of arguments that come from the options alone.
 Request requestOf(Collective collective, const CollectiveCall& call);
+std::chrono::milliseconds timeoutOf(const CollectiveCall& call);
 Arguments argumentsOf(const CollectiveCall& call, uint8_t prefix);
 Reducer reducerOf(const CollectiveCall& call);
 
@@ -53,6 +58,7 @@ void reduceLocally(const Reducer& reduce, const internal::Vectors& inputs,
 // Copies outputs[0] to the other outputs.
 void copyToAll(const internal::Vectors& outputs);
 
+bool isAverage(const CollectiveCall& call);
 // The end of an average: a sum divided by the number of contributions.
 void divideIfAverage(const CollectiveCall& call, void* data, size_t bytes,
                      size_t contributions);

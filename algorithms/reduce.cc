@@ -8,6 +8,9 @@ GLOO_NAMESPACE_BEGIN
 using namespace algorithms;
 
 void reduce(const ReduceOptions& opts) {
+  if (runAgain(opts)) {
+    return;
+  }
   const internal::CollectiveCall& call = opts.call();
   const bool isRoot = call.context->rank == call.root;
   requireRoot(call, "reduce");
@@ -28,7 +31,8 @@ void reduce(const ReduceOptions& opts) {
     request.inPlace = isPartOf(output, 0, input, "reduce");
     arguments.output = output.data;
   }
-  State::of(*call.context).run(request, arguments);
+  State::of(*call.context)
+      .run(request, arguments, isAverage(call) ? nullptr : &opts);
   if (isRoot) {
     divideIfAverage(call, arguments.output, input.bytes,
                     static_cast<size_t>(call.context->size));

@@ -17,8 +17,9 @@ using internal::Vector;
 
 // This rank's part of the input, of `elements`, begins at `first`. In place it
 // is reduced where it lies, and then moved to the front.
-void runReduceScatter(const CollectiveCall& call, Request& request,
+void runReduceScatter(const internal::CollectiveOptions& opts, Request& request,
                       size_t first, size_t elements, const char* name) {
+  const CollectiveCall& call = opts.call();
   const bool hasInput = !call.inputs.empty();
   const Vector output = call.outputs[0];
   const Vector input = hasInput ? call.inputs[0] : output;
@@ -28,7 +29,8 @@ void runReduceScatter(const CollectiveCall& call, Request& request,
   arguments.output = output.data;
   request.inPlace = !hasInput || isPartOf(input, 0, {output.data, bytes}, name);
   request.outputOffset = request.inPlace ? first * call.elementSize : 0;
-  State::of(*call.context).run(request, arguments);
+  const bool isAll = request.outputOffset == 0 && !isAverage(call);
+  State::of(*call.context).run(request, arguments, isAll ? &opts : nullptr);
   if (request.outputOffset > 0 && bytes > 0) {
     std::memmove(output.data,
                  static_cast<char*>(output.data) + request.outputOffset, bytes);
@@ -46,6 +48,9 @@ void requireReduceScatter(const CollectiveCall& call, const char* name) {
 }  // namespace
 
 void reduce_scatter(const ReduceScatterOptions& opts) {
+  if (runAgain(opts)) {
+    return;
+  }
   const CollectiveCall& call = opts.call();
   const bool hasInput = !call.inputs.empty();
   requireReduceScatter(call, "reduce_scatter");
@@ -58,12 +63,15 @@ void reduce_scatter(const ReduceScatterOptions& opts) {
     requireElements(call, call.outputs[0], elements, "reduce_scatter",
                     "output");
   }
-  runReduceScatter(call, request,
+  runReduceScatter(opts, request,
                    elements * static_cast<size_t>(call.context->rank), elements,
                    "reduce_scatter");
 }
 
 void reduce_scatterv(const ReduceScattervOptions& opts) {
+  if (runAgain(opts)) {
+    return;
+  }
   const CollectiveCall& call = opts.call();
   const bool hasInput = !call.inputs.empty();
   const std::vector<size_t>& offsets =
@@ -81,7 +89,7 @@ void reduce_scatterv(const ReduceScattervOptions& opts) {
   }
   Request request = requestOf(Collective::kReduceScatterv, call);
   request.counts.sendOffsets = offsets.data();
-  runReduceScatter(call, request, offsets[rank], elements, "reduce_scatterv");
+  runReduceScatter(opts, request, offsets[rank], elements, "reduce_scatterv");
 }
 
 GLOO_NAMESPACE_END

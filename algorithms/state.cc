@@ -199,9 +199,15 @@ void State::evictOne() {
 
 void State::run(const Lease& lease, const Request& request,
                 const Arguments& arguments) {
-  if (runDirect(request, arguments)) {
-    return;
+  if (!isDirect(request) ||
+      !runDirect(request, arguments,
+                 checkOf(request, channel_.size(), kDirectId))) {
+    runPlan(lease, request, arguments);
   }
+}
+
+void State::runPlan(const Lease& lease, const Request& request,
+                    const Arguments& arguments) {
   Plan& plan = lease.plan();
   char* const stage = lease.scratch();
   Run run;
@@ -232,13 +238,15 @@ void State::run(const Lease& lease, const Request& request,
   plan.executor().run(run);
 }
 
-// False: it is not for here.
-bool State::runDirect(const Request& request, const Arguments& arguments) {
-  if (direct_ == nullptr ||
-      selection_.isForced(request.collective, request.forced) ||
-      !offersDirect(request, channel_.size(), direct_->slotBytes())) {
-    return false;
-  }
+bool State::isDirect(const Request& request) const {
+  return direct_ != nullptr &&
+         !selection_.isForced(request.collective, request.forced) &&
+         offersDirect(request, channel_.size(), direct_->slotBytes());
+}
+
+// `check`: its word, without a sequence number. False: there is no lane.
+bool State::runDirect(const Request& request, const Arguments& arguments,
+                      uint64_t check) {
   const uint64_t slot = Slot::build(arguments.prefix, arguments.tag);
   const uint64_t tag = internal::tagOf(slot);
   const LaneUse use(*direct_, tag, arguments.timeout);
@@ -251,7 +259,7 @@ bool State::runDirect(const Request& request, const Arguments& arguments) {
   }
   const uint64_t elsewhere = elsewhere_.load(std::memory_order_relaxed);
   internal::Lane::Previous& previous = lane->previous;
-  DirectRun::Word word{checkOf(request, channel_.size(), kDirectId), slot};
+  DirectRun::Word word{check, slot};
   // The number of an operation that follows one in the same lane is known.
   if (previous.tag == tag && previous.elsewhere == elsewhere &&
       previous.sequence != 0) {
@@ -268,14 +276,52 @@ bool State::runDirect(const Request& request, const Arguments& arguments) {
   return true;
 }
 
-void State::run(const Request& request, const Arguments& arguments) {
-  if (runDirect(request, arguments)) {
-    return;
-  }
+void State::runOverLinks(const Request& request, const Arguments& arguments) {
   const Lease lease =
       checkOut(request, Slot::build(arguments.prefix, arguments.tag));
   const CallersMemory registered(channel_, lease.plan(), arguments);
-  run(lease, request, arguments);
+  runPlan(lease, request, arguments);
+}
+
+void State::run(const Request& request, const Arguments& arguments,
+                const internal::CollectiveOptions* options) {
+  if (!isDirect(request)) {
+    return runOverLinks(request, arguments);
+  }
+  const uint64_t check = checkOf(request, channel_.size(), kDirectId);
+  if (!runDirect(request, arguments, check)) {
+    runOverLinks(request, arguments);
+  }
+  if (options != nullptr && options->changing().isRepeated()) {
+    prepare(*options, request, arguments, check);
+  }
+}
+
+void State::prepare(const internal::CollectiveOptions& options,
+                    const Request& request, const Arguments& arguments,
+                    uint64_t check) {
+  // Whether memory is a device's has to be found out each time.
+  if (options.call().mayBeOnDevice) {
+    return;
+  }
+  auto prepared = std::make_unique<PreparedRun>();
+  prepared->state = this;
+  prepared->request = request;
+  prepared->arguments = arguments;
+  prepared->check = check;
+  if (request.collective == Collective::kBarrier) {
+    prepared->arguments.output = &prepared->token;
+  }
+  options.changing().prepare(std::move(prepared));
+}
+
+void State::runAgain(const PreparedRun& prepared,
+                     std::chrono::milliseconds timeout) {
+  Arguments arguments = prepared.arguments;
+  arguments.timeout = timeout;
+  if (!runDirect(prepared.request, arguments, prepared.check)) {
+    runOverLinks(prepared.request, arguments);
+  }
 }
 
 }  // namespace algorithms

@@ -15,6 +15,7 @@
 #include "gloo/common/thread_annotations.h"
 #include "gloo/internal/channel.h"
 #include "gloo/internal/collective_state.h"
+#include "gloo/internal/options.h"
 #include "gloo/internal/profile.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -60,6 +61,16 @@ struct Arguments {
   std::chrono::milliseconds timeout{0};
 };
 
+// A direct call that was checked and looked up, for those that follow with the
+// same options. What it borrows lives in them, and as long as their context.
+struct PreparedRun final : internal::Prepared {
+  State* state = nullptr;
+  Request request;
+  Arguments arguments;
+  uint64_t check = 0;
+  char token = 0;  // a barrier's vector
+};
+
 // Thread-safe.
 class State final : public internal::CollectiveState {
  public:
@@ -77,15 +88,26 @@ class State final : public internal::CollectiveState {
   void run(const Lease& lease, const Request& request,
            const Arguments& arguments);
 
-  // Both.
-  void run(const Request& request, const Arguments& arguments);
+  // Both. `options`: of a call that these arguments are all of; null: there is
+  // more to it. If they are used again, the next call can be runAgain().
+  void run(const Request& request, const Arguments& arguments,
+           const internal::CollectiveOptions* options = nullptr);
+  void runAgain(const PreparedRun& prepared, std::chrono::milliseconds timeout);
 
   internal::Channel& channel() { return channel_; }
   const Selection& selection() const { return selection_; }
 
  private:
   friend class Lease;
-  bool runDirect(const Request& request, const Arguments& arguments);
+  bool isDirect(const Request& request) const;
+  bool runDirect(const Request& request, const Arguments& arguments,
+                 uint64_t check);
+  void runPlan(const Lease& lease, const Request& request,
+               const Arguments& arguments);
+  void runOverLinks(const Request& request, const Arguments& arguments);
+  void prepare(const internal::CollectiveOptions& options,
+               const Request& request, const Arguments& arguments,
+               uint64_t check);
   void checkIn(Plan& plan, Scratch scratch);
   Plan& planFor(const Request& request) GLOO_REQUIRES(mutex_);
   void evictOne() GLOO_REQUIRES(mutex_);

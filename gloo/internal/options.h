@@ -2,6 +2,7 @@
 // (AllreduceOptions, ...) are made of this one's setters.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -83,6 +84,55 @@ struct CollectiveCall {
   const char* algorithm = nullptr;  // a literal; null: the library chooses
 };
 
+// What the library has found out about a call, for the next one like it.
+class GLOO_API Prepared {
+ public:
+  virtual ~Prepared();
+};
+
+// A call, and what was prepared for it: gone as soon as anybody may change it.
+// The const functions are thread-safe.
+class ChangingCall {
+ public:
+  ChangingCall() = default;
+  // What was prepared may refer to the call in its old place.
+  ChangingCall(ChangingCall&& other) noexcept
+      : call_(std::move(other.change())) {}
+  ~ChangingCall() { delete prepared_.load(std::memory_order_relaxed); }
+
+  const CollectiveCall& get() const { return call_; }
+  CollectiveCall& change() {
+    delete prepared_.load(std::memory_order_relaxed);
+    prepared_.store(nullptr, std::memory_order_relaxed);
+    wasRun_.store(false, std::memory_order_relaxed);
+    return call_;
+  }
+
+  // Null: nothing. Valid until the next change.
+  const Prepared* prepared() const {
+    return prepared_.load(std::memory_order_acquire);
+  }
+  // Whether something should be: not for options that serve one call.
+  bool isRepeated() const {
+    const bool before = wasRun_.load(std::memory_order_relaxed);
+    wasRun_.store(true, std::memory_order_relaxed);
+    return before;
+  }
+  void prepare(std::unique_ptr<const Prepared> prepared) const {
+    const Prepared* none = nullptr;
+    if (prepared_.compare_exchange_strong(none, prepared.get(),
+                                          std::memory_order_release,
+                                          std::memory_order_relaxed)) {
+      prepared.release();
+    }
+  }
+
+ private:
+  CollectiveCall call_;
+  mutable std::atomic<const Prepared*> prepared_{nullptr};
+  mutable std::atomic<bool> wasRun_{false};
+};
+
 // Holds no memory but the buffers it was given, until others replace them. One
 // thread at a time; may be used for any number of calls.
 class GLOO_API CollectiveOptions {
@@ -92,14 +142,15 @@ class GLOO_API CollectiveOptions {
   ~CollectiveOptions();
 
   // Concurrent calls on one context need distinct tags.
-  void setTag(uint32_t tag) { call_.tag = tag; }
+  void setTag(uint32_t tag) { call_.change().tag = tag; }
 
   // For the whole operation; default: the context's.
   void setTimeout(std::chrono::milliseconds timeout) {
-    call_.timeout = timeout;
+    call_.change().timeout = timeout;
   }
 
-  const CollectiveCall& call() const { return call_; }
+  const CollectiveCall& call() const { return call_.get(); }
+  const ChangingCall& changing() const { return call_; }
 
  protected:
   using Func = ReduceFunction;
@@ -108,8 +159,7 @@ class GLOO_API CollectiveOptions {
 
   template <typename T>
   void setInput(T* ptr, size_t elements) {
-    startInputs<T>();
-    add(call_.inputs, ptr, elements);
+    add(startInputs<T>().inputs, ptr, elements);
   }
   template <typename T>
   void setInput(Buffer buffer) {
@@ -122,9 +172,9 @@ class GLOO_API CollectiveOptions {
   }
   template <typename T>
   void setInputs(T* const* ptrs, size_t count, size_t elements) {
-    startInputs<T>();
+    CollectiveCall& call = startInputs<T>();
     for (size_t i = 0; i < count; i++) {
-      add(call_.inputs, ptrs[i], elements);
+      add(call.inputs, ptrs[i], elements);
     }
   }
   // Of std::unique_ptr or std::shared_ptr.
@@ -138,8 +188,7 @@ class GLOO_API CollectiveOptions {
 
   template <typename T>
   void setOutput(T* ptr, size_t elements) {
-    startOutputs<T>();
-    add(call_.outputs, ptr, elements);
+    add(startOutputs<T>().outputs, ptr, elements);
   }
   template <typename T>
   void setOutput(Buffer buffer) {
@@ -152,9 +201,9 @@ class GLOO_API CollectiveOptions {
   }
   template <typename T>
   void setOutputs(T* const* ptrs, size_t count, size_t elements) {
-    startOutputs<T>();
+    CollectiveCall& call = startOutputs<T>();
     for (size_t i = 0; i < count; i++) {
-      add(call_.outputs, ptrs[i], elements);
+      add(call.outputs, ptrs[i], elements);
     }
   }
   template <typename T, typename Pointer>
@@ -169,28 +218,26 @@ class GLOO_API CollectiveOptions {
   // int64_t.
   template <typename T, typename Count>
   void setCountedInput(T* ptr, const std::vector<Count>& counts) {
-    startInputs<T>();
-    add(call_.inputs, ptr, setOffsets(call_.inputOffsets, counts));
+    CollectiveCall& call = startInputs<T>();
+    add(call.inputs, ptr, setOffsets(call.inputOffsets, counts));
   }
   template <typename T, typename Count>
   void setCountedInput(Buffer buffer, const std::vector<Count>& counts) {
-    startInputs<T>();
-    setOffsets(call_.inputOffsets, counts);
+    setOffsets(startInputs<T>().inputOffsets, counts);
     addInput(std::move(buffer));
   }
   template <typename T, typename Count>
   void setCountedOutput(T* ptr, const std::vector<Count>& counts) {
-    startOutputs<T>();
-    add(call_.outputs, ptr, setOffsets(call_.outputOffsets, counts));
+    CollectiveCall& call = startOutputs<T>();
+    add(call.outputs, ptr, setOffsets(call.outputOffsets, counts));
   }
   template <typename T, typename Count>
   void setCountedOutput(Buffer buffer, const std::vector<Count>& counts) {
-    startOutputs<T>();
-    setOffsets(call_.outputOffsets, counts);
+    setOffsets(startOutputs<T>().outputOffsets, counts);
     addOutput(std::move(buffer));
   }
 
-  void setRoot(int root) { call_.root = root; }
+  void setRoot(int root) { call_.change().root = root; }
 
   // Associative and commutative: called as fn(c, a, b, n), c may be a or b.
   void setReduceFunction(Func fn);
@@ -200,22 +247,26 @@ class GLOO_API CollectiveOptions {
   // Longest message into which the operation is cut; equal on all ranks.
   void setMaxSegmentSize(size_t bytes);
 
-  void setAlgorithmName(const char* literal) { call_.algorithm = literal; }
+  void setAlgorithmName(const char* literal) {
+    call_.change().algorithm = literal;
+  }
 
  private:
   template <typename T>
-  void startInputs() {
-    setElement(sizeof(T), elementTypeOf<T>());
-    call_.inputs.clear();
-    call_.inputOffsets.clear();
+  CollectiveCall& startInputs() {
+    CollectiveCall& call = setElement(sizeof(T), elementTypeOf<T>());
+    call.inputs.clear();
+    call.inputOffsets.clear();
     inputBuffers_.clear();
+    return call;
   }
   template <typename T>
-  void startOutputs() {
-    setElement(sizeof(T), elementTypeOf<T>());
-    call_.outputs.clear();
-    call_.outputOffsets.clear();
+  CollectiveCall& startOutputs() {
+    CollectiveCall& call = setElement(sizeof(T), elementTypeOf<T>());
+    call.outputs.clear();
+    call.outputOffsets.clear();
     outputBuffers_.clear();
+    return call;
   }
   template <typename T>
   static void add(Vectors& vectors, T* ptr, size_t elements) {
@@ -234,12 +285,12 @@ class GLOO_API CollectiveOptions {
   static size_t checkedCount(size_t count) { return count; }
   static size_t checkedCount(int64_t count);
 
-  void setElement(size_t size, ElementType type);
+  CollectiveCall& setElement(size_t size, ElementType type);
   void addInput(Buffer buffer);
   void addOutput(Buffer buffer);
   Vector vectorOf(const Buffer& buffer) const;
 
-  CollectiveCall call_;
+  ChangingCall call_;
   std::vector<Buffer> inputBuffers_;
   std::vector<Buffer> outputBuffers_;
 };

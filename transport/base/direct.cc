@@ -66,8 +66,11 @@ void futex(std::atomic<uint32_t>& word, int operation, uint32_t value,
 
 // ---- A lane ----
 
-DirectLane::DirectLane(DirectLanes& lanes, char* memory, size_t slotBytes)
-    : lanes_(lanes), memory_(lanes.lent(), lanes.context().size()) {
+DirectLane::DirectLane(DirectLanes& lanes, int index, char* memory,
+                       size_t slotBytes)
+    : lanes_(lanes),
+      index_(index),
+      memory_(lanes.lent(), lanes.context().size()) {
   rank_ = lanes.context().rank();
   size_ = lanes.context().size();
   glances_ = lanes.crowded() ? kCrowdedGlances : kGlances;
@@ -185,7 +188,8 @@ DirectLanes::DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory,
   const size_t slotBytes = slotBytesFor(context.size());
   char* at = memory_->data() + bytesBeforeLanes(context.size());
   for (auto& lane : lanes_) {
-    lane = std::make_unique<DirectLane>(*this, at, slotBytes);
+    const auto index = static_cast<int>(&lane - lanes_.data());
+    lane = std::make_unique<DirectLane>(*this, index, at, slotBytes);
     at += DirectLane::memoryBytes(context.size(), slotBytes);
   }
 }
@@ -210,11 +214,7 @@ DirectLanes::Entry DirectLanes::enter(uint64_t tag, milliseconds timeout) {
 }
 
 void DirectLanes::leave(internal::Lane& lane) {
-  for (size_t i = 0; i < lanes_.size(); i++) {
-    if (lanes_[i].get() == &lane) {
-      claims_.leave(static_cast<int>(i));
-    }
-  }
+  claims_.leave(static_cast<DirectLane&>(lane).index());
 }
 
 void DirectLanes::failStopped(milliseconds timeout) {

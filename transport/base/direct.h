@@ -24,7 +24,9 @@ class DirectLanes;
 
 class DirectLane final : public internal::Lane {
  public:
-  DirectLane(DirectLanes& lanes, char* memory, size_t slotBytes);
+  DirectLane(DirectLanes& lanes, int index, char* memory, size_t slotBytes);
+
+  int index() const { return index_; }
 
   // This rank's thread in it, if it sleeps, looks again.
   void wake() { ring(rank_); }
@@ -54,6 +56,7 @@ class DirectLane final : public internal::Lane {
   bool over(int rank, uint64_t round) const;
 
   DirectLanes& lanes_;
+  const int index_;
   Yielder yielder_;
   LaneMemory memory_;
 };

@@ -12,6 +12,9 @@
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
+
+std::atomic<uint32_t> fork_detail::generation{0};
+
 namespace {
 
 // One bit for each descriptor number. Linux hands out the lowest free number,
@@ -21,7 +24,6 @@ constexpr int kMaxDescriptors = 1 << 20;
 constexpr int kBits = 64;
 std::array<std::atomic<uint64_t>, kMaxDescriptors / kBits> owned;
 std::atomic<int> highestWord{-1};
-std::atomic<uint32_t> generation{0};
 
 // Runs in the child, which has one thread, before fork() returns.
 void closeInherited() {
@@ -33,7 +35,7 @@ void closeInherited() {
     }
   }
   highestWord = -1;
-  generation.fetch_add(1);
+  fork_detail::generation.fetch_add(1);
   errno = savedErrno;
 }
 
@@ -43,18 +45,11 @@ void closeInherited() {
 
 }  // namespace
 
-uint32_t processGeneration() {
-  // relaxed: changes only in the child, before it has a second thread
-  return generation.load(std::memory_order_relaxed);
-}
-
-void Origin::check(const char* what) const {
-  if (inherited()) {
-    GLOO_THROW_INVALID_OPERATION_EXCEPTION(
-        "This ", what,
-        " was created before fork() and cannot be used in the "
-        "child process: create a new one there");
-  }
+void Origin::refuse(const char* what) {
+  GLOO_THROW_INVALID_OPERATION_EXCEPTION(
+      "This ", what,
+      " was created before fork() and cannot be used in the "
+      "child process: create a new one there");
 }
 
 void registerDescriptor(int fd) {

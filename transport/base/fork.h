@@ -5,6 +5,7 @@
 // command nothing. The child may make new objects of its own.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "gloo/config.h"
@@ -12,9 +13,16 @@
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 
+namespace fork_detail {
+extern std::atomic<uint32_t> generation;
+}
+
 // 0 in the process that loaded the library, one more in each forked child.
 // Thread-safe.
-uint32_t processGeneration();
+inline uint32_t processGeneration() {
+  // relaxed: changes only in the child, before it has a second thread
+  return fork_detail::generation.load(std::memory_order_relaxed);
+}
 
 // In which process an object was made: a member of whatever owns threads,
 // locks or descriptors. Immutable; thread-safe.
@@ -28,9 +36,15 @@ class Origin {
 
   // Throws InvalidOperationException when inherited; `what` names the object:
   // "context".
-  void check(const char* what) const;
+  void check(const char* what) const {
+    if (inherited()) [[unlikely]] {
+      refuse(what);
+    }
+  }
 
  private:
+  [[noreturn]] static void refuse(const char* what);
+
   uint32_t generation_;
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "benchmarks/benchmark/options.h"
 #include "benchmarks/benchmark/registry.h"
 #include "benchmarks/benchmark/turns.h"
+#include "benchmarks/compare/harness/page.h"
 #include "gloo/allreduce.h"
 #include "gloo/context.h"
 #include "gloo/rendezvous/store.h"
@@ -73,6 +75,7 @@ class Contest {
 
  private:
   void connectAll();
+  void meet();
   std::vector<double> turn(const Entry& entry, size_t elements,
                            const std::shared_ptr<gloo::Context>& context,
                            size_t iterations);
@@ -95,9 +98,12 @@ class Contest {
   const std::shared_ptr<gloo::rendezvous::Store> store_;
   std::vector<std::shared_ptr<gloo::Context>> all_;
   std::shared_ptr<gloo::Context> control_;
+  // Of local ranks, unless they are too many.
+  std::unique_ptr<measure::Page> page_;
   std::shared_ptr<gloo::Context> automatic_;
   // Number i is forced to use algorithm i of every collective.
   std::vector<std::shared_ptr<gloo::Context>> forced_;
+  uint32_t draws_ = 0;  // of seats, so far
 };
 
 }  // namespace benchmark

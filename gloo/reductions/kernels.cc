@@ -1,6 +1,7 @@
 #include "gloo/internal/kernels.h"
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <vector>
 
@@ -50,6 +51,14 @@ const std::vector<Known>& knownFunctions() {
     return all;
   }();
   return known;
+}
+
+// Null: it is none of ours.
+const Known* find(Function function) {
+  const auto& known = knownFunctions();
+  const Known wanted{function, ElementType::kUnknown, Reduction::kUnknown};
+  const auto at = std::lower_bound(known.begin(), known.end(), wanted, before);
+  return at != known.end() && at->function == function ? &*at : nullptr;
 }
 
 }  // namespace
@@ -111,12 +120,18 @@ KnownReduction recognise(const ReduceFunction& function) {
     return {};
   }
   if (const Function* target = function.target<Function>()) {
-    const auto& known = knownFunctions();
-    const Known wanted{*target, ElementType::kUnknown, Reduction::kUnknown};
-    const auto at =
-        std::lower_bound(known.begin(), known.end(), wanted, before);
-    if (at != known.end() && at->function == *target) {
-      return {at->type, at->reduction, kernelFor(at->type, at->reduction)};
+    // Most programs use one, and many make options for each call.
+    static std::atomic<const Known*> last{nullptr};
+    const Known* known = last.load(std::memory_order_acquire);
+    if (known == nullptr || known->function != *target) {
+      known = find(*target);
+      if (known != nullptr) {
+        last.store(known, std::memory_order_release);
+      }
+    }
+    if (known != nullptr) {
+      return {known->type, known->reduction,
+              kernelFor(known->type, known->reduction)};
     }
   }
   return {ElementType::kUnknown, Reduction::kCustom, nullptr};

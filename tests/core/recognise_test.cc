@@ -132,6 +132,17 @@ TEST(Recognise, ALambdaIsCustomAndWorks) {
   EXPECT_EQ(c, 3);
 }
 
+// One that was recognised is remembered, and not for another.
+TEST(Recognise, FunctionsInTurnAreNotTakenForEachOther) {
+  const Pointer mine = [](void*, const void*, const void*, size_t) {};
+  for (int i = 0; i < 3; i++) {
+    expectRecognised<float>(&gloo::sum<float>, Reduction::kSum);
+    expectRecognised<float>(&gloo::sum<float>, Reduction::kSum);
+    EXPECT_EQ(recognise(ReduceFunction(mine)).reduction, Reduction::kCustom);
+    expectRecognised<int>(&gloo::max<int>, Reduction::kMax);
+  }
+}
+
 TEST(Recognise, AnEmptyFunctionIsUnknown) {
   const auto known = recognise(ReduceFunction());
   EXPECT_EQ(known.reduction, Reduction::kUnknown);

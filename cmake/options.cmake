@@ -21,6 +21,7 @@ option(USE_IBVERBS "Build the ibverbs transport" ON)
 option(USE_HWLOC "Place memory on NUMA nodes, where hwloc is installed" ON)
 option(USE_CUDA "Check the CUDA support against the toolkit" OFF)
 option(GLOO_INLINE_NAMESPACE "Put all names in an inline namespace" ON)
+option(GLOO_LTO "Optimise the shared library as a whole (Release, gcc)" ON)
 option(GLOO_BUILD_FUZZERS "Build the libFuzzer targets (clang only)" OFF)
 
 # As gloo/config.h shows it. The macros are 0 or 1.
@@ -57,6 +58,16 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_BUILD_TYPE STREQUAL Release)
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   list(APPEND GLOO_COMPILE_OPTIONS -Wthread-safety)
+endif()
+
+# Other build types are for work and should build quickly; clang's objects would
+# not do for the archive of the same objects too.
+if(NOT BUILD_SHARED_LIBS OR NOT CMAKE_CXX_COMPILER_ID STREQUAL GNU OR
+    NOT CMAKE_BUILD_TYPE STREQUAL Release)
+  set(GLOO_LTO OFF)
+elseif(GLOO_LTO)
+  include(CheckIPOSupported)
+  check_ipo_supported(RESULT GLOO_LTO LANGUAGES CXX)
 endif()
 
 set(GLOO_SANITIZED OFF)

@@ -18,7 +18,10 @@ template <typename List, typename Describe>
 std::string join(const List& list, Describe describe) {
   std::string text;
   for (const auto& item : list) {
-    text += (text.empty() ? "" : "; ") + describe(item);
+    if (!text.empty()) {
+      text += "; ";
+    }
+    text += describe(item);
   }
   return text.empty() ? "none" : text;
 }

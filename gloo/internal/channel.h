@@ -72,6 +72,7 @@ struct Operation {
   uint32_t parts = 0;        // given to the link and not complete
   uint32_t remoteKey = 0;
   uint32_t index = 0;  // of an advert or a bound buffer
+  int device = -1;     // of CUDA, whose memory it uses; -1: the host's
   uint8_t kind = 0;
   uint8_t phase = 0;
   bool exact = false;

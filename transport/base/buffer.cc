@@ -65,7 +65,7 @@ void Buffer::send(size_t offset, size_t length, size_t roffset) {
     return;
   }
   context_.presentPair(pair_.peer(), nullptr);
-  Operation& op = context_.newOperation(*this);
+  Operation& op = context_.newOperation(*this, kind_);
   op.kind = kBoundWrite;
   op.isSend = true;
   op.peer = pair_.peer();

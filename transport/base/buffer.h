@@ -29,7 +29,6 @@ class Buffer final : public transport::Buffer, public OperationOwner {
   // REQUIRE the domain's lock.
   void onArrival() { arrived_++; }
   void onOperation(Operation& op) override;
-  int device() const override { return deviceOf(kind_); }
 
  private:
   void wait(uint64_t& done, const char* what);

@@ -37,18 +37,12 @@ class OperationOwner {
  public:
   virtual ~OperationOwner() = default;
   virtual void onOperation(Operation& op) = 0;
-  // Of CUDA, whose memory its operations use; -1: of none.
-  virtual int device() const { return -1; }
 };
 
 // Whose memory it is, CUDA's number of the device; -1: the host's, which may be
 // dereferenced.
 inline int deviceOf(const MemoryKind& kind) {
   return kind.where == MemoryKind::Where::kCuda ? kind.device : -1;
-}
-inline int deviceOf(const Operation& op) {
-  return op.user == nullptr ? -1
-                            : static_cast<OperationOwner*>(op.user)->device();
 }
 
 // Memory that remote ranks may put to and get from.
@@ -130,8 +124,9 @@ class Context final : public transport::Context,
 
   // Everything below REQUIRES the lock.
 
-  // An operation of `owner`'s; goes back to `operations` after its end.
-  Operation& newOperation(OperationOwner& owner);
+  // An operation of `owner`'s on memory of this kind; goes back to `operations`
+  // after its end.
+  Operation& newOperation(OperationOwner& owner, const MemoryKind& kind);
   Operation& newReply();
   // Starts an operation whose kind, peer, data and bytes are set. REQUIRES that
   // the pair is usable, and the peer present.

@@ -26,16 +26,19 @@ void reset(Operation& op) {
   op.bytesQueued = 0;
   op.parts = 0;
   op.remoteOffset = 0;
+  op.device = -1;
   op.kind = kMessage;
   op.phase = kBacklog;
 }
 
 }  // namespace
 
-Operation& Context::newOperation(OperationOwner& owner) {
+Operation& Context::newOperation(OperationOwner& owner,
+                                 const MemoryKind& kind) {
   Operation& op = *operations.take();
   reset(op);
   op.user = &owner;
+  op.device = deviceOf(kind);
   return op;
 }
 
@@ -154,7 +157,7 @@ void Context::startAny(Operation& op, const std::vector<int>& sources) {
     if (!pair.linked()) {
       want(source);
     }
-    RecvEntry* entry = pair.queueRecv(op, true);
+    RecvEntry* entry = pair.queueFromAny(op);
     if (first == nullptr) {
       first = entry;
     } else {
@@ -178,9 +181,8 @@ void Context::ended(Operation& op, Operation::State state) {
     operations.give(&op);
     return;
   }
-  if (const int device = deviceOf(op); device >= 0 && !op.isSend &&
-                                       state == Operation::State::kDone &&
-                                       !makeVisible(device)) {
+  if (op.device >= 0 && !op.isSend && state == Operation::State::kDone &&
+      !makeVisible(op.device)) {
     state = Operation::State::kFailed;
   }
   auto* owner = static_cast<OperationOwner*>(op.user);
@@ -321,6 +323,7 @@ void Context::disown(OperationOwner& owner) {
   for (Operation* op = pending_.front(); op != nullptr; op = op->nextPending) {
     if (op->user == &owner) {
       op->user = nullptr;
+      op->device = -1;
     }
   }
 }

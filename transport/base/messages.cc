@@ -31,11 +31,17 @@ SlotState& SlotTable::at(uint64_t slot) {
 }
 
 void SlotTable::forgetIfIdle(SlotState& state) {
-  if (&state == last_ || !state.idle()) {
+  if (state.kept || !state.idle()) {
     return;
   }
-  SlotState* const before = std::exchange(last_, &state);
-  if (before != nullptr && before->idle()) {
+  state.kept = true;
+  SlotState* const before =
+      std::exchange(secondLast_, std::exchange(last_, &state));
+  if (before == nullptr) {
+    return;
+  }
+  before->kept = false;
+  if (before->idle()) {
     forget(*before);
   }
 }

@@ -100,6 +100,7 @@ struct SlotState {
   Intro* unseenBack = nullptr;
   uint64_t unseen = 0;
   uint64_t sent = 0;  // messages introduced since the state was made
+  bool kept = false;  // by its table, also while it is idle
 
   // For the next message.
   bool hasAdvert() const {
@@ -112,8 +113,8 @@ struct SlotState {
 };
 
 // The slots of a pair that have something going on. Slots come and go with
-// every collective; an idle one is forgotten, but for the last: one message
-// after the other often has the same slot.
+// every collective; an idle one is forgotten, but for the last two: one message
+// after the other often has the same slot, and its answer another one.
 class SlotTable {
  public:
   explicit SlotTable(Pool<SlotState>& pool) : pool_(pool), buckets_(16) {}
@@ -143,7 +144,9 @@ class SlotTable {
   Pool<SlotState>& pool_;
   std::vector<SlotState*> buckets_;
   size_t count_ = 0;
-  SlotState* last_ = nullptr;  // that became idle; may be in use again
+  // That became idle last, the later one first; may be in use again.
+  SlotState* last_ = nullptr;
+  SlotState* secondLast_ = nullptr;
 };
 
 }  // namespace transport::base

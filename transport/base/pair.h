@@ -139,10 +139,11 @@ class Pair final : public transport::Pair, public LinkHandler {
   void startSend(Operation& op);
   void startRecv(Operation& op);
   // For receives from any: whether a message waits; the receive takes the
-  // first one; the receive queues.
+  // first one; the receive queues, a ring of its own until the caller links it
+  // with its siblings.
   bool hasArrival(uint64_t slot) const;
   void meetFirst(Operation& op);
-  RecvEntry* queueRecv(Operation& op, bool wildcard);
+  RecvEntry* queueFromAny(Operation& op);
   // A queued receive of a collective that has waited for long: the peer learns,
   // once, of which.
   void tellAwaited(const Operation& op);
@@ -258,6 +259,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   void cancelSend(Operation& op);
 
   // pair_recv.cc
+  RecvEntry* queueRecv(Operation& op, SlotState& state, bool wildcard);
   Operation* takeFront(SlotState& state);
   bool agrees(const Operation& op, uint64_t bytes, uint64_t check);
   bool sameCollective(const Operation& op, uint64_t check);

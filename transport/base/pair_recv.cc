@@ -14,7 +14,7 @@ void Pair::startRecv(Operation& op) {
     meet(op, *arrival);
     return;
   }
-  RecvEntry* entry = queueRecv(op, false);
+  RecvEntry* entry = queueRecv(op, state, false);
   op.owner = entry;
   if (wantsAdvert(op) && state.wildcards == 0 && mayAdvertise() &&
       state.cancelling == 0) {
@@ -31,10 +31,12 @@ void Pair::meetFirst(Operation& op) {
   meet(op, *slots_.at(op.slot).arrivals.front());
 }
 
-// Appends a receive to its queue. One from any of several ranks is a ring of
-// its own until the caller links it with its siblings.
-RecvEntry* Pair::queueRecv(Operation& op, bool wildcard) {
-  SlotState& state = slots_.at(op.slot);
+RecvEntry* Pair::queueFromAny(Operation& op) {
+  return queueRecv(op, slots_.at(op.slot), true);
+}
+
+// Appends a receive to its queue.
+RecvEntry* Pair::queueRecv(Operation& op, SlotState& state, bool wildcard) {
   RecvEntry* entry = context_.entries.take();
   *entry = RecvEntry{};
   entry->op = &op;
@@ -144,7 +146,7 @@ char* Pair::onEagerPayload(const FrameHeader& header) {
     }
     Operation* op = takeFront(state);
     op->phase = kIncoming;
-    if (header.payloadBytes > 0 && deviceOf(*op) >= 0) {
+    if (header.payloadBytes > 0 && op->device >= 0) {
       return stash(header, nullptr, op);
     }
     incoming_.what = Incoming::What::kOperation;
@@ -222,7 +224,7 @@ void Pair::meet(Operation& op, Arrival& arrival) {
 void Pair::unstash(Operation& op, Arrival& arrival) {
   const uint64_t bytes = arrival.bytes;
   const bool copied =
-      context_.copyMemory(deviceOf(op), op.data, arrival.stash, bytes);
+      context_.copyMemory(op.device, op.data, arrival.stash, bytes);
   context_.counts().bytesCopied += bytes;
   context_.bounce.give(arrival.stash, bytes);
   context_.arrivals.give(&arrival);
@@ -321,7 +323,7 @@ bool Pair::mayAdvertise() const {
 
 // What may not be copied eagerly is told where to go, however short.
 bool Pair::wantsAdvert(const Operation& op) const {
-  return op.bytes > (deviceOf(op) < 0 ? caps_.eagerBytes : 0) &&
+  return op.bytes > (op.device < 0 ? caps_.eagerBytes : 0) &&
          op.bytes <= caps_.advertBytes;
 }
 

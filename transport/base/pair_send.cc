@@ -40,7 +40,7 @@ void Pair::startSend(Operation& op) {
       activateAtOnce(op);
     }
   } else if (op.bytes <= caps_.eagerBytes && costOf(op.bytes) <= credits_ &&
-             (op.bytes == 0 || deviceOf(op) < 0)) {
+             (op.bytes == 0 || op.device < 0)) {
     introduce(op, state, false);
     sendEager(op);
   } else {
@@ -291,7 +291,7 @@ bool Pair::writePart(Operation& op, const char* from, size_t bytes,
                             op.remoteKey};
   const bool told =
       last && (op.kind == kBoundWrite || (op.kind == kMessage && op.exact));
-  const bool copied = told && bytes <= caps_.copiedBytes && deviceOf(op) < 0;
+  const bool copied = told && bytes <= caps_.copiedBytes && op.device < 0;
   const Region* region = copied ? nullptr : ensureRegion(op, Rights::kLocal);
   const uint32_t immediate =
       !told ? kNoImmediate

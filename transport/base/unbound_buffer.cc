@@ -118,7 +118,7 @@ size_t UnboundBuffer::checkedBytes(const char* what, size_t offset,
 
 Operation& UnboundBuffer::newOperation(bool isSend, uint8_t kind, size_t offset,
                                        size_t bytes) {
-  Operation& op = context_.newOperation(*this);
+  Operation& op = context_.newOperation(*this, kind_);
   op.kind = kind;
   op.isSend = isSend;
   op.data = static_cast<char*>(ptr) + offset;

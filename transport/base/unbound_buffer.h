@@ -37,7 +37,6 @@ class UnboundBuffer final : public transport::UnboundBuffer,
 
   // REQUIRES the domain's lock.
   void onOperation(Operation& op) override;
-  int device() const override { return deviceOf(kind_); }
 
  private:
   // Operations of one direction: those that ended and that nobody waited for

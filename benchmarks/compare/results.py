@@ -81,8 +81,8 @@ class Verdicts:
 
 def _ratio_cells(bars, lines, size, verdicts):
     cells = []
-    mine = lines.get("ours", {}).get(size)
     for bar in bars:
+        mine = lines.get(bar.ours, {}).get(size)
         theirs = lines.get(bar.label(), {}).get(size)
         if size in bar.highest:
             cells.append(verdicts.judge(mine, theirs, bar.highest[size]))
@@ -111,7 +111,7 @@ def table(rows, collective, ranks, transport, verdicts):
             if bar.applies(collective, ranks)]
     others = _unbarred(lines, bars)
     header = ["bytes", *(TITLES[label] for label in lines),
-              *(f"ours / {TITLES[bar.label()]}" for bar in bars),
+              *(f"{TITLES[bar.ours]} / {TITLES[bar.label()]}" for bar in bars),
               *(f"ours / {TITLES[label]}" for label in others)]
     body = []
     for size in sorted({row["bytes"] for row in rows}):

@@ -54,6 +54,17 @@ class Report(unittest.TestCase):
         self.assertEqual(verdicts.passed + verdicts.failed, 0)
         self.assertEqual(verdicts.unknown, 3)
 
+    def test_memory_of_the_shared_allocator_has_a_bar_of_its_own(self):
+        rows = [row(program, "default", 1 << 20, p50, transport="shm")
+                for program, p50 in (("ours", 150), ("ours-shared", 125),
+                                     ("limit", 100))]
+        verdicts = results.Verdicts()
+        text = results.table(rows, "allreduce", 2, "shm", verdicts)
+        self.assertIn("ours, shared memory / limit", text)
+        self.assertIn("1.50 <= 1.75 pass", text)
+        self.assertIn("1.25 <= 1.2 FAIL", text)
+        self.assertEqual((verdicts.passed, verdicts.failed), (1, 1))
+
     def test_medians_over_repetitions(self):
         collected = results.Results()
         entrant = programs.Entrant("ours", "tcp", "x")

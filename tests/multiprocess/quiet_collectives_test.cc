@@ -127,8 +127,10 @@ void trapSystemCalls() {
   action.sa_sigaction = &onTrap;
   action.sa_flags = SA_SIGINFO;
   ASSERT_EQ(::sigaction(SIGSYS, &action, nullptr), 0);
-  constexpr std::array kAllowed = {SYS_sched_yield, SYS_getrusage, SYS_futex,
-                                   SYS_exit, SYS_rt_sigreturn};
+  constexpr std::array kAllowed = {
+      SYS_sched_yield,       SYS_getrusage,         SYS_futex,
+      SYS_sched_getaffinity, SYS_sched_setaffinity, SYS_exit,
+      SYS_rt_sigreturn};
   std::vector<sock_filter> filter = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
   for (const long call : kAllowed) {

@@ -288,13 +288,17 @@ void Context::complete(uint64_t worldNonce,
   complete_ = true;
   // Who share cores: also those that GLOO_HOST_ID tells apart.
   int local = 1;
+  int before = 0;
   const SocketAddress& own = device_->connector().endpoint();
   for (const Peer& p : peers_) {
     const bool isNear =
         p.record.hostId == device_->hostId() || p.endpoint.hasIpOf(own);
-    local += p.known && isNear ? 1 : 0;
+    if (p.known && isNear) {
+      local++;
+      before += &p - peers_.data() < rank() ? 1 : 0;
+    }
   }
-  domain().setLocalRanks(local);
+  domain().setLocalRanks(local, before);
   if (lazy_ || !device_->factory().caps().reportsDeath) {
     joinLifelines();
   }

@@ -113,6 +113,7 @@ bool DirectLane::spinCrowded(int rank, uint64_t round) const {
     if (yields >= kCrowdedYields) {
       return false;
     }
+    lanes_.context().domain().spread().look();
     sched_yield();
   }
   return true;

@@ -193,7 +193,7 @@ void ProgressDomain::drive(Lock& lock, const Ready& ready, Deadline deadline,
     const auto next = spinner.next();
     if (next == Spinner::Next::kYield) {
       lock.unlock();
-      spinner.yield();
+      spinner.yield(spread_);
       lock.lock();
     } else if (next == Spinner::Next::kBlock) {
       block(lock, ready, deadline);
@@ -303,8 +303,12 @@ milliseconds ProgressDomain::nextTimer() const {
   return next;
 }
 
-void ProgressDomain::setLocalRanks(int n) {
-  crowded_.store(n > coresAvailable(), std::memory_order_relaxed);
+void ProgressDomain::setLocalRanks(int n, int before) {
+  if (n > localRanks_) {
+    localRanks_ = n;
+    crowded_.store(n > coresAvailable(), std::memory_order_relaxed);
+    spread_.setRanks(before, n);
+  }
 }
 
 ProgressDomain::Counters ProgressDomain::counters() const { return counters_; }

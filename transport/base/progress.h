@@ -24,6 +24,7 @@
 #include "gloo/common/deadline.h"
 #include "gloo/config.h"
 #include "transport/base/bell.h"
+#include "transport/base/core_spread.h"
 #include "transport/base/fork.h"
 #include "transport/base/socket.h"
 #include "transport/base/yielder.h"
@@ -114,10 +115,14 @@ class ProgressDomain {
 
   // Waits never sleep.
   void setBusyPoll(bool on) { busyPoll_.store(on, std::memory_order_relaxed); }
-  // How many ranks share this host's cores: with more ranks than cores a
-  // waiter gives its core away at once instead of spinning.
-  void setLocalRanks(int n);
+  // How many ranks share this host's cores, and how many of them are before
+  // this one: with more ranks than cores a waiter gives its core away at once
+  // instead of spinning. Of all contexts, the one with most ranks counts.
+  // REQUIRES the lock.
+  void setLocalRanks(int n, int before);
   bool crowded() const { return crowded_.load(std::memory_order_relaxed); }
+
+  CoreSpread& spread() { return spread_; }
 
   Counters counters() const;  // REQUIRES the lock
 
@@ -164,6 +169,8 @@ class ProgressDomain {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> busyPoll_{false};
   std::atomic<bool> crowded_{false};
+  int localRanks_ = 0;  // by the lock
+  CoreSpread spread_;
   std::chrono::microseconds spinBudget_;
   Yielder yielder_;  // the driver's
   Counters counters_;

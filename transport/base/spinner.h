@@ -62,8 +62,9 @@ class ProgressDomain::Spinner {
   }
 
   // What kYield asks for.
-  void yield() {
+  void yield(CoreSpread& spread) {
     if (crowded_) {
+      spread.look();
       sched_yield();
     } else {
       yielder_.yield(Clock::now());

@@ -90,9 +90,8 @@ bool Executor::sweep() {
       break;  // receives that need not wait any more go first
     }
     start(i, action);
-    if (isSend) {
-      sent |= finish(i, action);
-    } else if (takesLong) {
+    sent |= isSend && finish(i, action);
+    if (takesLong) {
       break;  // likewise
     }
   }

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <random>
 
+#include "gloo/internal/cores.h"
+
 namespace benchmark {
 
 std::vector<size_t> seatsOf(uint32_t draw, size_t round, size_t ranks,
@@ -43,19 +45,8 @@ void takeSeat(uint32_t draw, size_t round, size_t rank, size_t ranks) {
   if (seats == 0 || ranks <= seats) {
     return;
   }
-  size_t left = seatsOf(draw, round, ranks, seats)[rank];
-  for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-    if (!CPU_ISSET(cpu, &all) || left-- > 0) {
-      continue;
-    }
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    if (sched_setaffinity(0, sizeof(one), &one) == 0) {
-      sched_setaffinity(0, sizeof(all), &all);
-    }
-    return;
-  }
+  const size_t seat = seatsOf(draw, round, ranks, seats)[rank];
+  gloo::internal::moveToCore(gloo::internal::coreAt(all, seat), all);
 }
 
 }  // namespace benchmark

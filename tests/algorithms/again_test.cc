@@ -297,9 +297,7 @@ TEST(AgainTest, TheContextsTimeLimitIsThatOfTheCall) {
   onTwoRanks([&](const ContextPtr& context) {
     Prepared p(context);
     if (context->rank == 1) {
-      while (!over) {
-        std::this_thread::sleep_for(milliseconds(1));
-      }
+      over.wait(false);
       return;
     }
     context->setTimeout(milliseconds(200));
@@ -307,6 +305,7 @@ TEST(AgainTest, TheContextsTimeLimitIsThatOfTheCall) {
     EXPECT_THROW(allreduce(p.options), TimeoutException);
     EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(5000));
     over = true;
+    over.notify_one();
   });
 }
 
@@ -334,12 +333,11 @@ TEST(AgainTest, ATagInUseIsStillAnError) {
         if (!text.empty()) {
           EXPECT_NE(std::string::npos, text.find("under way")) << text;
           refused++;
+          refused.notify_one();
         }
       });
     }
-    while (refused == 0) {
-      std::this_thread::sleep_for(milliseconds(1));
-    }
+    refused.wait(0);
     allreduce(release);
     for (std::thread& thread : threads) {
       thread.join();

@@ -1,28 +1,15 @@
 #include "transport/base/core_spread.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "gloo/internal/cores.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
-namespace {
-
-// The `n`th of the set.
-int coreOf(const cpu_set_t& set, int n) {
-  for (int core = 0; core < CPU_SETSIZE; core++) {
-    if (CPU_ISSET(core, &set) && n-- == 0) {
-      return core;
-    }
-  }
-  return -1;
-}
-
-}  // namespace
 
 bool CoreSpread::lookAt(Clock::time_point now) {
   const int ranks = ranks_.load(std::memory_order_relaxed);
-  if (ranks == 0 || now < next_.load(std::memory_order_relaxed) ||
-      refused_.load(std::memory_order_relaxed)) {
+  if (ranks == 0 || now < next_.load(std::memory_order_relaxed)) {
     return false;
   }
   const int64_t pause = pauseMs_.load(std::memory_order_relaxed);
@@ -35,29 +22,13 @@ bool CoreSpread::lookAt(Clock::time_point now) {
   }
   const int64_t cores = CPU_COUNT(&allowed);
   const int index = index_.load(std::memory_order_relaxed);
-  const int home = coreOf(allowed, static_cast<int>(index * cores / ranks));
-  if (home >= 0 && home != sched_getcpu()) {
-    move(home, allowed);
+  const int home =
+      internal::coreAt(allowed, static_cast<size_t>(index * cores / ranks));
+  if (home >= 0 && home != sched_getcpu() &&
+      !internal::moveToCore(home, allowed)) {
+    next_.store(Clock::time_point::max(), std::memory_order_relaxed);
   }
   return true;
-}
-
-// The thread may go on where it might before, but begins there.
-void CoreSpread::move(int core, const cpu_set_t& allowed) {
-  cpu_set_t only;
-  CPU_ZERO(&only);
-  CPU_SET(core, &only);
-  if (sched_setaffinity(0, sizeof(only), &only) != 0) {
-    refused_.store(true, std::memory_order_relaxed);
-    return;
-  }
-  if (sched_setaffinity(0, sizeof(allowed), &allowed) == 0) {
-    return;
-  }
-  // None of them is this process's any more: all that are.
-  cpu_set_t any;
-  std::memset(&any, 0xff, sizeof(any));
-  sched_setaffinity(0, sizeof(any), &any);
 }
 
 }  // namespace transport::base

@@ -304,8 +304,7 @@ milliseconds ProgressDomain::nextTimer() const {
 }
 
 void ProgressDomain::setLocalRanks(int n, int before) {
-  if (n > localRanks_) {
-    localRanks_ = n;
+  if (n > spread_.ranks()) {
     crowded_.store(n > coresAvailable(), std::memory_order_relaxed);
     spread_.setRanks(before, n);
   }

@@ -169,7 +169,6 @@ class ProgressDomain {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> busyPoll_{false};
   std::atomic<bool> crowded_{false};
-  int localRanks_ = 0;  // by the lock
   CoreSpread spread_;
   std::chrono::microseconds spinBudget_;
   Yielder yielder_;  // the driver's

@@ -35,6 +35,10 @@ void readAll(FrameReader& reader, char* place) {
         require(write.bytes <= kBoundBytes, "within the line");
         std::memcpy(place, write.payload, write.bytes);
         break;
+      case FrameReader::Event::kSmall:
+        require(reader.message().bytes <= kInlineBytes, "within the line");
+        std::memcpy(place, reader.small(), reader.message().bytes);
+        break;
       case FrameReader::Event::kPayload:
         require(reader.header().payloadBytes <= kMaxPayload, "within limits");
         reader.setPlace(place);

@@ -134,7 +134,14 @@ class Context final : public transport::Context,
   void startAny(Operation& op, const std::vector<int>& sources);
   void checkSources(const std::vector<int>& sources, uint64_t slot);
   // These throw the cause when the context has failed or the peer has left.
-  Pair& usablePair(int peer);
+  Pair& usablePair(int peer) {
+    if (cause_ == nullptr && peer >= 0 && peer < size() && peer != rank()) {
+      if (Pair* pair = pairAt(peer)) {
+        return *pair;
+      }
+    }
+    refuseOperation(peer);
+  }
   void checkPresent(Pair& pair, const uint64_t* receiveSlot);
   Pair& presentPair(int peer, const uint64_t* receiveSlot) {
     Pair& pair = usablePair(peer);
@@ -262,6 +269,7 @@ class Context final : public transport::Context,
   };
 
   [[noreturn]] void throwFailure(std::string_view operation) const;
+  [[noreturn]] void refuseOperation(int peer) const;
   Pair* pairAt(int peer) const {
     return static_cast<Pair*>(pairs_[static_cast<size_t>(peer)].get());
   }

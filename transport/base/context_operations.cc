@@ -53,20 +53,16 @@ Operation& Context::newReply() {
   return op;
 }
 
-Pair& Context::usablePair(int peer) {
+void Context::refuseOperation(int peer) const {
   throwIfFailed("starting an operation");
   if (peer < 0 || peer >= size() || peer == rank()) {
     GLOO_THROW_INVALID_OPERATION_EXCEPTION(
         "rank ", rank(), ": operation with rank ", peer,
         ": it must be another rank of the group of ", size());
   }
-  Pair* pair = pairAt(peer);
-  if (pair == nullptr) {
-    GLOO_THROW_INVALID_OPERATION_EXCEPTION(
-        "rank ", rank(), ": operation with rank ", peer,
-        ", to which there is no connection: call connectFullMesh first");
-  }
-  return *pair;
+  GLOO_THROW_INVALID_OPERATION_EXCEPTION(
+      "rank ", rank(), ": operation with rank ", peer,
+      ", to which there is no connection: call connectFullMesh first");
 }
 
 // What a rank sent before it left can still be received.

@@ -13,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -63,6 +64,8 @@ struct LinkCaps {
   // A write of the host's memory that is no longer, and tells the peer, is
   // copied when it leaves: it needs no region. 0: there is no writeNow().
   size_t copiedBytes = 0;
+  // An eager message that is no longer may leave by sendNow(). 0: none.
+  size_t smallBytes = 0;
 };
 
 // Memory registered with the device behind a link. Deregistered on
@@ -88,6 +91,30 @@ struct RemoteMemory {
   uint32_t key = 0;
 };
 
+// All that an eager message says, where its frame is not needed.
+struct ShortMessage {
+  uint64_t slot = 0;
+  uint64_t check = 0;
+  uint32_t number = 0;
+  uint32_t bytes = 0;
+  uint32_t seen = 0;
+  uint32_t credits = 0;
+
+  FrameHeader frame() const {
+    FrameHeader h;
+    h.type = FrameType::kData;
+    h.flags = FrameFlag::kFirst | FrameFlag::kLast;
+    h.payloadBytes = bytes;
+    h.seen = seen;
+    h.slot = slot;
+    h.number = number;
+    h.bytes = bytes;
+    h.credits = credits;
+    h.check = check;
+    return h;
+  }
+};
+
 // What a link tells the pair above it. Called from Link::poll or from the
 // domain's pollers, never from inside send, write or read.
 class LinkHandler {
@@ -101,6 +128,23 @@ class LinkHandler {
 
   // A whole frame has arrived; payload is what onPayload returned.
   virtual void onFrame(const FrameHeader& header, const char* payload) = 0;
+
+  // As both, for an eager message that has arrived whole: the handler copies
+  // the payload before it returns. False: refused, as by onPayload.
+  [[nodiscard]] virtual bool onMessage(const ShortMessage& message,
+                                       const char* payload) {
+    const FrameHeader header = message.frame();
+    char* place = nullptr;
+    if (message.bytes > 0) {
+      place = onPayload(header);
+      if (place == nullptr) {
+        return false;
+      }
+      std::memcpy(place, payload, message.bytes);
+    }
+    onFrame(header, place);
+    return true;
+  }
 
   // All of a write to the bound buffer `index` has arrived by writeNow(), on a
   // link that cannot write itself: the handler copies it before it returns.
@@ -132,6 +176,14 @@ class Link {
   // limit, and a failure is reported by onLost from a later poll.
   [[nodiscard]] virtual bool send(const FrameHeader& header,
                                   const char* payload, void* token) = 0;
+
+  // An eager message of at most smallBytes, where nothing stands in the way:
+  // false, and nothing was done, unless the memory is free already.
+  [[nodiscard]] virtual bool sendNow(const ShortMessage& message,
+                                     const char* payload) {
+    (void)message, (void)payload;
+    return false;
+  }
 
   // push: [local, local + bytes) to remote, then `immediate`, unless it is
   // kNoImmediate, to the peer's onWritten. In order with send.

@@ -137,10 +137,17 @@ FrameHeader Pair::header(FrameType type, uint8_t flags) {
   h.type = type;
   h.flags = flags;
   h.seen = seen_;
-  h.credits = static_cast<uint32_t>(std::min<uint64_t>(owed_, UINT32_MAX));
-  owed_ -= h.credits;
-  granted_ += h.credits;
+  h.credits = takeOwed();
   return h;
+}
+
+// Credits that a frame returns.
+uint32_t Pair::takeOwed() {
+  const auto owed =
+      static_cast<uint32_t>(std::min<uint64_t>(owed_, UINT32_MAX));
+  owed_ -= owed;
+  granted_ += owed;
+  return owed;
 }
 
 void Pair::sendControl(const FrameHeader& header, const char* payload) {

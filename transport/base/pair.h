@@ -106,6 +106,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   // LinkHandler
   char* onPayload(const FrameHeader& header) override;
   void onFrame(const FrameHeader& header, const char* payload) override;
+  bool onMessage(const ShortMessage& message, const char* payload) override;
   void onBound(uint32_t index, uint64_t offset, const char* payload,
                size_t bytes) override;
   void onWritten(uint32_t immediate) override;
@@ -135,6 +136,9 @@ class Pair final : public transport::Pair, public LinkHandler {
   // memory of the peer's.
   bool wouldAnnounce(uint64_t slot, size_t bytes) const;
 
+  // A message of a few bytes of the host's memory, where nothing stands in the
+  // way: complete. False: nothing was done.
+  [[nodiscard]] bool sendNow(uint64_t slot, const char* from, size_t bytes);
   // kMessage to, or from, this peer.
   void startSend(Operation& op);
   void startRecv(Operation& op);
@@ -220,6 +224,7 @@ class Pair final : public transport::Pair, public LinkHandler {
 
   // pair.cc
   FrameHeader header(FrameType type, uint8_t flags = 0);
+  uint32_t takeOwed();
   void sendControl(const FrameHeader& header, const char* payload = nullptr);
   void takeHeader(const FrameHeader& header);
   void finishOperation(Operation& op, Operation::State state);
@@ -238,6 +243,7 @@ class Pair final : public transport::Pair, public LinkHandler {
 
   // pair_send.cc
   void introduce(Operation& op, SlotState& state, bool announced);
+  Intro& addIntro(SlotState& state);
   void pruneSeen(uint32_t seen);
   void sendEager(Operation& op);
   void announce(Operation& op, SlotState& state);

@@ -58,19 +58,25 @@ bool Pair::wouldAnnounce(uint64_t slot, size_t bytes) const {
 }
 
 void Pair::introduce(Operation& op, SlotState& state, bool announced) {
+  Intro& intro = addIntro(state);
+  intro.op = announced ? &op : nullptr;
+  op.number = introduced_;
+  op.owner = announced ? &intro : nullptr;
+}
+
+// Numbers a message.
+Intro& Pair::addIntro(SlotState& state) {
   Intro* intro = context_.intros.take();
   *intro = Intro{};
   intro->state = &state;
   intro->number = ++introduced_;
-  intro->op = announced ? &op : nullptr;
   unseen_.pushBack(intro);
   (state.unseenBack != nullptr ? state.unseenBack->nextOnSlot
                                : state.unseenFront) = intro;
   state.unseenBack = intro;
   state.unseen++;
   state.sent++;
-  op.number = introduced_;
-  op.owner = announced ? intro : nullptr;
+  return *intro;
 }
 
 // The peer has processed introductions up to `seen`.

@@ -108,12 +108,17 @@ size_t UnboundBuffer::checkedBytes(const char* what, size_t offset,
   if (nbytes == kUnspecifiedByteCount && offset <= size) {
     return size - offset;
   }
-  if (offset > size || nbytes > size - offset) {
-    GLOO_THROW_INVALID_OPERATION_EXCEPTION(what, " of bytes ", offset, "+",
-                                           nbytes, " of a buffer of ", size,
-                                           " bytes");
+  if (offset > size || nbytes > size - offset) [[unlikely]] {
+    refuseBytes(what, offset, nbytes);
   }
   return nbytes;
+}
+
+void UnboundBuffer::refuseBytes(const char* what, size_t offset,
+                                size_t nbytes) const {
+  GLOO_THROW_INVALID_OPERATION_EXCEPTION(what, " of bytes ", offset, "+",
+                                         nbytes, " of a buffer of ", size,
+                                         " bytes");
 }
 
 Operation& UnboundBuffer::newOperation(bool isSend, uint8_t kind, size_t offset,
@@ -132,10 +137,18 @@ void UnboundBuffer::send(int dstRank, uint64_t slot, size_t offset,
   const size_t bytes = checkedBytes("send", offset, nbytes);
   auto lock = context_.lock();
   Pair& pair = context_.pairToSendTo(dstRank, slot, bytes);
+  const bool sent = deviceOf(kind_) < 0 &&
+                    pair.sendNow(slot, static_cast<char*>(ptr) + offset, bytes);
   Operation& op = newOperation(true, kMessage, offset, bytes);
   op.peer = dstRank;
   op.slot = slot;
-  context_.start(op, pair);
+  if (sent) {
+    op.bytesDone.store(bytes, std::memory_order_relaxed);
+    op.state.store(Operation::State::kDone, std::memory_order_relaxed);
+    onOperation(op);
+  } else {
+    context_.start(op, pair);
+  }
 }
 
 void UnboundBuffer::recv(int srcRank, uint64_t slot, size_t offset,

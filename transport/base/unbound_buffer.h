@@ -54,6 +54,8 @@ class UnboundBuffer final : public transport::UnboundBuffer,
   Operation& newOperation(bool isSend, uint8_t kind, size_t offset,
                           size_t bytes);
   size_t checkedBytes(const char* what, size_t offset, size_t nbytes) const;
+  [[noreturn]] void refuseBytes(const char* what, size_t offset,
+                                size_t nbytes) const;
   void request(const RemoteKey& key, bool isPut, uint64_t slot, size_t offset,
                size_t roffset, size_t nbytes);
 

@@ -45,16 +45,26 @@ bool ShmLink::send(const FrameHeader& header, const char* payload,
   if (!socket_) {
     return false;
   }
-  auto& statistics = poller_.statistics();
-  statistics.framesSent++;
-  statistics.bytesSent += header.payloadBytes;
-  statistics.bytesCopied += header.payloadBytes;
+  countSent(header.payloadBytes);
   FrameProgress progress;
   if (queue_.empty() && put(header, payload, progress)) {
     return true;
   }
   queue_.push(header, payload, token, progress);
   return token == nullptr;
+}
+
+bool ShmLink::sendNow(const base::ShortMessage& message, const char* payload) {
+  bool ring = false;
+  if (!socket_ || !queue_.empty() || finishing_ ||
+      !writer_.message(message, payload, &ring)) {
+    return false;
+  }
+  if (ring) {
+    ringPeer();
+  }
+  countSent(message.bytes);
+  return true;
 }
 
 // A bound buffer of the peer's has no address here: `remote` is the offset in
@@ -70,11 +80,15 @@ bool ShmLink::writeNow(const char* local, size_t bytes,
   if (ring) {
     ringPeer();
   }
+  countSent(bytes);
+  return true;
+}
+
+void ShmLink::countSent(size_t bytes) {
   auto& statistics = poller_.statistics();
   statistics.framesSent++;
   statistics.bytesSent += bytes;
   statistics.bytesCopied += bytes;
-  return true;
 }
 
 // Into the ring as far as there is room; true when all of it is there.

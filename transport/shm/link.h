@@ -42,6 +42,8 @@ class ShmLink final : public base::Link {
   const base::LinkCaps& caps() const override { return caps_; }
   [[nodiscard]] bool send(const base::FrameHeader& header, const char* payload,
                           void* token) override;
+  [[nodiscard]] bool sendNow(const base::ShortMessage& message,
+                             const char* payload) override;
   [[nodiscard]] bool writeNow(const char* local, size_t bytes,
                               base::RemoteMemory remote,
                               uint32_t immediate) override;
@@ -87,9 +89,11 @@ class ShmLink final : public base::Link {
   bool flush();
   void flushEnd();
   void ringPeer();
+  void countSent(size_t bytes);
 
   bool receive();
   bool onBound(const FrameReader::BoundWrite& write);
+  bool onSmall();
   bool onEvent(FrameReader::Event event);
   bool readQueued();
   bool copyFrom(const Read& read);

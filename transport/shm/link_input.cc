@@ -9,6 +9,7 @@
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
+
 namespace {
 
 // Events of one link in one round: the others, and completions, have a turn.
@@ -62,7 +63,8 @@ bool ShmLink::receive() {
     if (event == FrameReader::Event::kNothing) {
       break;
     }
-    const bool goOn = event == FrameReader::Event::kBound
+    const bool goOn = event == FrameReader::Event::kSmall ? onSmall()
+                      : event == FrameReader::Event::kBound
                           ? onBound(reader_.boundWrite())
                           : onEvent(event);
     if (!goOn) {
@@ -88,6 +90,25 @@ bool ShmLink::onBound(const FrameReader::BoundWrite& write) {
            handler_.onBound(write.index, write.offset, write.payload,
                             write.bytes);
          });
+}
+
+bool ShmLink::onSmall() {
+  auto& statistics = poller_.statistics();
+  statistics.framesReceived++;
+  statistics.bytesReceived += reader_.message().bytes;
+  if (muted_) {
+    return true;
+  }
+  bool taken = false;
+  if (!notify([&] {
+        taken = handler_.onMessage(reader_.message(), reader_.small());
+      })) {
+    return false;
+  }
+  if (!taken && !muted_) {
+    input_ = Input::kStopped;
+  }
+  return taken || muted_;
 }
 
 // False: this link is not to be read any further, and may be gone.

@@ -9,6 +9,7 @@ namespace transport::shm {
 using base::FrameFlag;
 using base::FrameHeader;
 using base::FrameType;
+using base::ShortMessage;
 
 namespace {
 
@@ -70,36 +71,45 @@ void FrameMemory::note(const FrameHeader& header) {
 
 // ---- Writing
 
-// An eager message that says nothing that the other end cannot reckon.
-bool FrameWriter::isSmall(const FrameHeader& h) const {
-  const size_t most = kInlineBytes - (h.check != 0 ? kCheckBytes : 0);
-  return h.payloadBytes <= most && h.type == FrameType::kData &&
-         h.flags == kWhole && h.bytes == h.payloadBytes &&
-         h.number == before_.number + uint32_t{1} &&
-         h.seen - before_.seen <= UINT8_MAX && h.credits % kCreditUnit == 0 &&
-         h.credits / kCreditUnit <= UINT8_MAX && h.index == 0 &&
-         h.offset == 0 && h.key == 0 && h.linkCredits == 0;
+// Whether the other end can reckon what a small record does not say.
+bool FrameWriter::fits(const ShortMessage& m) const {
+  return m.bytes <= kInlineBytes - (m.check != 0 ? kCheckBytes : 0) &&
+         m.number == before_.number + uint32_t{1} &&
+         m.seen - before_.seen <= UINT8_MAX && m.credits % kCreditUnit == 0 &&
+         m.credits / kCreditUnit <= UINT8_MAX;
 }
 
-bool FrameWriter::small(const FrameHeader& h, const char* payload, bool* ring) {
+bool FrameWriter::isSmall(const FrameHeader& h, ShortMessage* message) const {
+  if (h.type != FrameType::kData || h.flags != kWhole ||
+      h.bytes != h.payloadBytes || h.index != 0 || h.offset != 0 ||
+      h.key != 0 || h.linkCredits != 0 || h.number > UINT32_MAX) {
+    return false;
+  }
+  *message = {h.slot,         h.check, static_cast<uint32_t>(h.number),
+              h.payloadBytes, h.seen,  h.credits};
+  return fits(*message);
+}
+
+bool FrameWriter::small(const ShortMessage& m, const char* payload,
+                        bool* ring) {
   Cell* cell = ring_.begin();
   if (cell == nullptr) {
     return false;
   }
   char* at = cell->body;
-  store(at, h.slot);
+  store(at, m.slot);
   at += kSlotBytes;
-  if (h.check != 0) {
-    store(at, h.check);
+  if (m.check != 0) {
+    store(at, m.check);
     at += kCheckBytes;
   }
-  copy(at, payload, h.payloadBytes);
-  cell->kind = static_cast<uint8_t>(h.check != 0 ? RecordKind::kSmallChecked
+  copy(at, payload, m.bytes);
+  cell->kind = static_cast<uint8_t>(m.check != 0 ? RecordKind::kSmallChecked
                                                  : RecordKind::kSmall);
-  cell->length = static_cast<uint8_t>(h.payloadBytes);
-  cell->seen = static_cast<uint8_t>(h.seen - before_.seen);
-  cell->credits = static_cast<uint8_t>(h.credits / kCreditUnit);
-  before_.note(h);
+  cell->length = static_cast<uint8_t>(m.bytes);
+  cell->seen = static_cast<uint8_t>(m.seen - before_.seen);
+  cell->credits = static_cast<uint8_t>(m.credits / kCreditUnit);
+  before_ = {m.seen, m.number};
   *ring |= ring_.commit();
   return true;
 }
@@ -121,8 +131,9 @@ bool FrameWriter::bound(uint32_t index, uint64_t offset, const char* payload,
 
 FrameWriter::Step FrameWriter::step(const FrameHeader& h, const char* payload,
                                     FrameProgress& progress, bool* ring) {
-  if (!progress.begun && isSmall(h)) {
-    return small(h, payload, ring) ? Step::kDone : Step::kNoRoom;
+  ShortMessage message;
+  if (!progress.begun && isSmall(h, &message)) {
+    return small(message, payload, ring) ? Step::kDone : Step::kNoRoom;
   }
   const size_t left = h.payloadBytes - progress.sent;
   const bool inBody = !progress.begun && left <= kInlineBytes;
@@ -220,23 +231,17 @@ FrameReader::Event FrameReader::beginSmall(const Cell& cell, size_t length,
   if (length > kInlineBytes - (checked ? kCheckBytes : 0)) {
     return fail("a small message that is too long");
   }
-  FrameHeader& h = header_;
-  h = FrameHeader{};
-  h.type = FrameType::kData;
-  h.flags = kWhole;
-  h.payloadBytes = static_cast<uint32_t>(length);
-  h.bytes = length;
-  h.seen = before_.seen + readOnce(cell.seen);
-  h.number = before_.number + uint32_t{1};
-  h.credits = readOnce(cell.credits) * static_cast<uint32_t>(kCreditUnit);
-  h.slot = load<uint64_t>(cell.body);
-  h.check = checked ? load<uint64_t>(cell.body + kSlotBytes) : 0;
-  copy(first_, cell.body + before, length);
-  firstLength_ = length;
+  ShortMessage& m = message_;
+  m.slot = load<uint64_t>(cell.body);
+  m.check = checked ? load<uint64_t>(cell.body + kSlotBytes) : 0;
+  m.number = before_.number + uint32_t{1};
+  m.bytes = static_cast<uint32_t>(length);
+  m.seen = before_.seen + readOnce(cell.seen);
+  m.credits = readOnce(cell.credits) * static_cast<uint32_t>(kCreditUnit);
+  small_ = cell.body + before;
   ring_.take();
-  before_.note(h);
-  state_ = length > 0 ? State::kFirst : State::kBetween;
-  return length > 0 ? Event::kPayload : Event::kFrame;
+  before_ = {m.seen, m.number};
+  return Event::kSmall;
 }
 
 FrameReader::Event FrameReader::beginFrame(const Cell& cell, size_t length) {

@@ -19,6 +19,7 @@
 #include <cstdint>
 
 #include "gloo/config.h"
+#include "transport/base/link.h"
 #include "transport/base/wire.h"
 #include "transport/shm/ring.h"
 
@@ -67,6 +68,12 @@ class FrameWriter {
   // no room.
   bool bound(uint32_t index, uint64_t offset, const char* payload, size_t bytes,
              bool* ring);
+  // An eager message of at most kInlineBytes; false: no room, or it says what
+  // the other end cannot reckon.
+  bool message(const base::ShortMessage& message, const char* payload,
+               bool* ring) {
+    return fits(message) && small(message, payload, ring);
+  }
   // The end; false: no room.
   bool end(bool* ring);
 
@@ -76,8 +83,11 @@ class FrameWriter {
   void disarm() { ring_.disarm(); }
 
  private:
-  bool small(const base::FrameHeader& header, const char* payload, bool* ring);
-  bool isSmall(const base::FrameHeader& header) const;
+  bool small(const base::ShortMessage& message, const char* payload,
+             bool* ring);
+  bool fits(const base::ShortMessage& message) const;
+  bool isSmall(const base::FrameHeader& header,
+               base::ShortMessage* message) const;
 
   RingProducer ring_;
   FrameMemory before_;
@@ -96,6 +106,7 @@ class FrameReader {
     kPayload,  // header() has come; setPlace() before the next call
     kFrame,    // ... and now all of it
     kBound,    // boundWrite() has come; its payload stays until publish()
+    kSmall,    // message() has come; small() stays until publish()
     kEnd,
     kBroken,  // error() says why; nothing more comes
   };
@@ -110,6 +121,8 @@ class FrameReader {
   const BoundWrite& boundWrite() const { return bound_; }
 
   const base::FrameHeader& header() const { return header_; }
+  const base::ShortMessage& message() const { return message_; }
+  const char* small() const { return small_; }  // in shared memory
   // Where the payload goes; null: nowhere.
   void setPlace(char* place) { place_ = place; }
   const char* place() const { return place_; }
@@ -140,6 +153,8 @@ class FrameReader {
   State state_ = State::kBetween;
   base::FrameHeader header_;
   BoundWrite bound_;
+  base::ShortMessage message_;
+  const char* small_ = nullptr;
   char* place_ = nullptr;
   size_t done_ = 0;  // bytes of payload
   // Of the cell that has been looked at: a copy, since the other end may go on

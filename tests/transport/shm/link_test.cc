@@ -140,6 +140,25 @@ TEST(ShmLinkTest, ImpossibleCountsLoseTheLink) {
   EXPECT_NE(half.notes.lost.find("impossible counts"), std::string::npos);
 }
 
+TEST(ShmLinkTest, AShortMessageLeavesAtOnceUnlessAnotherOneWaits) {
+  HalfLink half;
+  FrameReader peer(half.segment->incoming(End::kTaker), 1 << 20);
+  transport::base::ShortMessage message;
+  message.number = 1;
+  message.bytes = 3;
+  ASSERT_TRUE(half.link->sendNow(message, "abc"));
+  ASSERT_EQ(peer.next(), FrameReader::Event::kSmall);
+  EXPECT_EQ(std::string(peer.small(), peer.message().bytes), "abc");
+  EXPECT_EQ(peer.next(), FrameReader::Event::kNothing);
+  message.number = 3;
+  EXPECT_FALSE(half.link->sendNow(message, "abc")) << "not the next one";
+  const std::string payload(400 << 10, 'x');
+  int token = 0;
+  ASSERT_FALSE(
+      half.link->send(eager(2, payload.size()), payload.data(), &token));
+  EXPECT_FALSE(half.link->sendNow(message, "abc")) << "it would overtake";
+}
+
 TEST(ShmLinkTest, ABorrowedPayloadIsGivenBackWhenItHasLeft) {
   HalfLink half;
   FrameReader peer(half.segment->incoming(End::kTaker), 1 << 20);

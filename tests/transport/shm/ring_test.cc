@@ -12,6 +12,7 @@ namespace {
 
 using namespace transport::shm;  // NOLINT
 using transport::base::FrameHeader;
+using transport::base::ShortMessage;
 
 std::string payloadOf(uint64_t number, size_t bytes) {
   std::mt19937_64 random(number);
@@ -110,6 +111,22 @@ TEST(RingTest, EveryFrameArrivesOnceWholeAndInOrder) {
         n++;
         break;
       }
+      case FrameReader::Event::kSmall: {
+        const FrameHeader expected = headerOf(n);
+        const ShortMessage& got = reader.message();
+        ASSERT_EQ(got.number, n);
+        ASSERT_EQ(got.bytes, expected.payloadBytes);
+        ASSERT_EQ(got.check, expected.check);
+        ASSERT_EQ(got.seen, expected.seen);
+        ASSERT_EQ(got.credits, expected.credits);
+        ASSERT_EQ(got.slot, expected.slot);
+        ASSERT_EQ(std::string(reader.small(), got.bytes),
+                  payloadOf(n, got.bytes));
+        (void)reader.publish();
+        bounds = 0;
+        n++;
+        break;
+      }
       case FrameReader::Event::kBound:
         ASSERT_TRUE(hasBound(n - 1) && bounds++ == 0) << n;
         ASSERT_NO_FATAL_FAILURE(expectBound(reader, n - 1));
@@ -166,7 +183,6 @@ TEST(RingTest, BoundWritesAndMessagesMayAlternate) {
   RingStorage storage(RingMemory::kMinCells, RingMemory::kMinBytes);
   FrameWriter writer(storage.memory());
   FrameReader reader(storage.memory(), 1 << 20);
-  char place[8];
   for (uint64_t n = 1; n <= 100; n++) {
     FrameHeader header = eager(n, 3);
     header.seen = static_cast<uint32_t>(n / 2);
@@ -175,11 +191,10 @@ TEST(RingTest, BoundWritesAndMessagesMayAlternate) {
     ASSERT_EQ(writer.step(header, "abc", progress, &ring),
               FrameWriter::Step::kDone);
     ASSERT_TRUE(writer.bound(1, n, "xyz", 3, &ring));
-    ASSERT_EQ(reader.next(), FrameReader::Event::kPayload);
-    reader.setPlace(place);
-    ASSERT_EQ(reader.next(), FrameReader::Event::kFrame);
-    EXPECT_EQ(reader.header().number, n);
-    EXPECT_EQ(reader.header().seen, n / 2);
+    ASSERT_EQ(reader.next(), FrameReader::Event::kSmall);
+    EXPECT_EQ(reader.message().number, n);
+    EXPECT_EQ(reader.message().seen, n / 2);
+    EXPECT_EQ(std::string(reader.small(), reader.message().bytes), "abc");
     ASSERT_EQ(reader.next(), FrameReader::Event::kBound);
     EXPECT_EQ(reader.boundWrite().offset, n);
     (void)reader.publish();
@@ -194,6 +209,23 @@ TEST(RingTest, ABoundWriteThatIsTooLongIsAnError) {
   ASSERT_TRUE(writer.bound(1, 0, "xyz", 3, &ring));
   storage.memory().cells[0].length = kBoundBytes + 1;
   EXPECT_EQ(reader.next(), FrameReader::Event::kBroken);
+}
+
+TEST(RingTest, ASmallMessageThatIsTooLongIsAnError) {
+  for (const uint64_t check : {0, 1}) {
+    RingStorage storage(RingMemory::kMinCells, RingMemory::kMinBytes);
+    FrameWriter writer(storage.memory());
+    FrameReader reader(storage.memory(), 1 << 20);
+    ShortMessage message;
+    message.number = 1;
+    message.check = check;
+    message.bytes = 3;
+    bool ring = false;
+    ASSERT_TRUE(writer.message(message, "xyz", &ring));
+    const size_t most = kInlineBytes - (check != 0 ? sizeof(check) : 0);
+    storage.memory().cells[0].length = static_cast<uint8_t>(most + 1);
+    EXPECT_EQ(reader.next(), FrameReader::Event::kBroken);
+  }
 }
 
 TEST(RingTest, AFullRingTakesNothingAndAsksToBeRung) {

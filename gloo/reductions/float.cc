@@ -39,6 +39,22 @@ HWY_INLINE V unlessNan(D d, V a, V b, V value) {
   return hn::IfThenElse(nan, hn::Set(d, kNan<hn::TFromD<D>>), value);
 }
 
+// Four at a time, and as integers where there is a maximum of these: to compare
+// each number with itself costs as much as the arithmetic.
+template <class D, class V>
+HWY_INLINE bool noneIsNan(D d, V r0, V r1, V r2, V r3) {
+  if constexpr (sizeof(hn::TFromD<D>) == sizeof(int32_t)) {
+    const hn::RebindToSigned<D> di;
+    const auto greatest = hn::Max(
+        hn::Max(hn::BitCast(di, hn::Abs(r0)), hn::BitCast(di, hn::Abs(r1))),
+        hn::Max(hn::BitCast(di, hn::Abs(r2)), hn::BitCast(di, hn::Abs(r3))));
+    return hn::AllFalse(di, greatest > hn::BitCast(di, hn::Inf(d)));
+  } else {
+    return hn::AllFalse(d, hn::Or(hn::Or(hn::IsNaN(r0), hn::IsNaN(r1)),
+                                  hn::Or(hn::IsNaN(r2), hn::IsNaN(r3))));
+  }
+}
+
 // (ar br - ai bi, ar bi + ai br): minus is plus of the negated product, which
 // gives the same bits.
 template <class D, class V>
@@ -65,20 +81,35 @@ struct Lanes {
   using Tag = hn::ScalableTag<T>;
 };
 
+// Operations that can make a NaN, but seldom do.
 template <typename T>
-struct Sum : Lanes<T> {
+struct Arithmetic : Lanes<T> {
+#if HWY_TARGET != HWY_SCALAR
   template <class D, class V>
-  HWY_INLINE V vector(D d, V a, V b) const {
-    return canonical(d, a + b);
+  HWY_INLINE V corrected(D d, V result) const {
+    return canonical(d, result);
+  }
+  template <class D, class V>
+  HWY_INLINE bool good(D d, V r0, V r1, V r2, V r3) const {
+    return noneIsNan(d, r0, r1, r2, r3);
+  }
+#endif
+};
+
+template <typename T>
+struct Sum : Arithmetic<T> {
+  template <class D, class V>
+  HWY_INLINE V plain(D, V a, V b) const {
+    return a + b;
   }
   void scalar(T* a, const T* b) const { *a = canonical(*a + *b); }
 };
 
 template <typename T>
-struct Product : Lanes<T> {
+struct Product : Arithmetic<T> {
   template <class D, class V>
-  HWY_INLINE V vector(D d, V a, V b) const {
-    return canonical(d, a * b);
+  HWY_INLINE V plain(D, V a, V b) const {
+    return a * b;
   }
   void scalar(T* a, const T* b) const { *a = canonical(*a * *b); }
 };
@@ -135,10 +166,10 @@ struct ComplexProduct : Lanes<T> {
 };
 
 template <typename T>
-struct Divide : Lanes<T> {
+struct Divide : Arithmetic<T> {
   template <class D, class V>
-  HWY_INLINE V vector(D d, V a, V) const {
-    return canonical(d, a / hn::Set(d, divisor));
+  HWY_INLINE V plain(D d, V a, V) const {
+    return a / hn::Set(d, divisor);
   }
   void scalar(T* a, const T*) const { *a = canonical(*a / divisor); }
 

@@ -4,7 +4,10 @@
 //   Tag            the Highway tag of its vectors
 //   vector(d, a, b), scalar(a, b)      equal bits; scalar() serves the target
 //                  HWY_SCALAR, whose vectors cannot be reinterpreted
-// and may hold state (the divisor of an average).
+// and may hold state (the divisor of an average). One whose results seldom need
+// a correction has instead of vector()
+//   plain(d, a, b), corrected(d, r)
+//   good(d, r0, r1, r2, r3)            whether plain() is right for these four
 
 // Included once per target: foreach_target.h toggles HWY_TARGET_TOGGLE.
 #if defined(GLOO_REDUCTIONS_LOOP_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -46,6 +49,31 @@ void transform(const Operation& operation, T* c, const T* a, const T* b,
 
 #else
 
+template <class Operation, class D, class V>
+concept Corrects = requires(const Operation operation, D d, V v) {
+  operation.plain(d, v, v);
+};
+
+// Perhaps to be corrected.
+template <class Operation, class D, class V>
+HWY_INLINE V plainOf(const Operation& operation, D d, V a, V b) {
+  if constexpr (Corrects<Operation, D, V>) {
+    return operation.plain(d, a, b);
+  } else {
+    return operation.vector(d, a, b);
+  }
+}
+
+template <class Operation, class D, class V>
+HWY_INLINE V apply(const Operation& operation, D d, V a, V b) {
+  const V result = plainOf(operation, d, a, b);
+  if constexpr (Corrects<Operation, D, V>) {
+    return operation.corrected(d, result);
+  } else {
+    return result;
+  }
+}
+
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
 // Masked accesses touch no memory outside the mask.
 template <class Operation, class D, typename T>
@@ -54,7 +82,7 @@ HWY_INLINE void transformPart(const Operation& operation, D d, T* c, const T* a,
   const auto mask = hn::FirstN(d, elements);
   const auto left = hn::MaskedLoad(mask, d, a);
   const auto right = hn::MaskedLoad(mask, d, b);
-  hn::BlendedStore(operation.vector(d, left, right), mask, d, c);
+  hn::BlendedStore(apply(operation, d, left, right), mask, d, c);
 }
 #else
 template <class Operation, class D, typename T>
@@ -65,7 +93,7 @@ HWY_INLINE void transformPart(const Operation& operation, D d, T* c, const T* a,
   std::memcpy(left, a, elements * sizeof(T));
   std::memcpy(right, b, elements * sizeof(T));
   const auto result =
-      operation.vector(d, hn::Load(d, left), hn::Load(d, right));
+      apply(operation, d, hn::Load(d, left), hn::Load(d, right));
   hn::Store(result, d, left);
   std::memcpy(c, left, elements * sizeof(T));
 }
@@ -84,6 +112,38 @@ HWY_INLINE size_t elementsToAlign(const T* c, size_t lanes, size_t elements) {
   return (vectorBytes - past) / sizeof(T);
 }
 
+// Four at a time: all loads before the first store, because c may be a or b and
+// the compiler would have to wait for each store.
+template <class Operation, class D, typename T>
+HWY_INLINE void transformFour(const Operation& operation, D d, T* c, const T* a,
+                              const T* b) {
+  const size_t lanes = hn::Lanes(d);
+  const auto a0 = hn::LoadU(d, a);
+  const auto a1 = hn::LoadU(d, a + lanes);
+  const auto a2 = hn::LoadU(d, a + 2 * lanes);
+  const auto a3 = hn::LoadU(d, a + 3 * lanes);
+  const auto b0 = hn::LoadU(d, b);
+  const auto b1 = hn::LoadU(d, b + lanes);
+  const auto b2 = hn::LoadU(d, b + 2 * lanes);
+  const auto b3 = hn::LoadU(d, b + 3 * lanes);
+  auto r0 = plainOf(operation, d, a0, b0);
+  auto r1 = plainOf(operation, d, a1, b1);
+  auto r2 = plainOf(operation, d, a2, b2);
+  auto r3 = plainOf(operation, d, a3, b3);
+  if constexpr (Corrects<Operation, D, decltype(r0)>) {
+    if (HWY_UNLIKELY(!operation.good(d, r0, r1, r2, r3))) {
+      r0 = operation.corrected(d, r0);
+      r1 = operation.corrected(d, r1);
+      r2 = operation.corrected(d, r2);
+      r3 = operation.corrected(d, r3);
+    }
+  }
+  hn::StoreU(r0, d, c);
+  hn::StoreU(r1, d, c + lanes);
+  hn::StoreU(r2, d, c + 2 * lanes);
+  hn::StoreU(r3, d, c + 3 * lanes);
+}
+
 template <class Operation, typename T>
 void transform(const Operation& operation, T* c, const T* a, const T* b,
                size_t elements) {
@@ -93,26 +153,13 @@ void transform(const Operation& operation, T* c, const T* a, const T* b,
   if (i > 0) {
     transformPart(operation, d, c, a, b, i);
   }
-  // Four at a time: all loads before the first store, because c may be a or b
-  // and the compiler would have to wait for each store.
   for (; i + 4 * lanes <= elements; i += 4 * lanes) {
-    const auto a0 = hn::LoadU(d, a + i);
-    const auto a1 = hn::LoadU(d, a + i + lanes);
-    const auto a2 = hn::LoadU(d, a + i + 2 * lanes);
-    const auto a3 = hn::LoadU(d, a + i + 3 * lanes);
-    const auto b0 = hn::LoadU(d, b + i);
-    const auto b1 = hn::LoadU(d, b + i + lanes);
-    const auto b2 = hn::LoadU(d, b + i + 2 * lanes);
-    const auto b3 = hn::LoadU(d, b + i + 3 * lanes);
-    hn::StoreU(operation.vector(d, a0, b0), d, c + i);
-    hn::StoreU(operation.vector(d, a1, b1), d, c + i + lanes);
-    hn::StoreU(operation.vector(d, a2, b2), d, c + i + 2 * lanes);
-    hn::StoreU(operation.vector(d, a3, b3), d, c + i + 3 * lanes);
+    transformFour(operation, d, c + i, a + i, b + i);
   }
   for (; i + lanes <= elements; i += lanes) {
     const auto left = hn::LoadU(d, a + i);
     const auto right = hn::LoadU(d, b + i);
-    hn::StoreU(operation.vector(d, left, right), d, c + i);
+    hn::StoreU(apply(operation, d, left, right), d, c + i);
   }
   if (i < elements) {
     transformPart(operation, d, c + i, a + i, b + i, elements - i);

@@ -7,7 +7,7 @@
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 
-bool CoreSpread::lookAt(Clock::time_point now) {
+bool CoreSpread::look(Clock::time_point now) {
   const int ranks = ranks_.load(std::memory_order_relaxed);
   if (ranks == 0 || now < next_.load(std::memory_order_relaxed)) {
     return false;

@@ -37,15 +37,16 @@ class CoreSpread {
   bool look() {
     const unsigned looks = looks_.load(std::memory_order_relaxed);
     looks_.store(looks + 1, std::memory_order_relaxed);
-    return looks % kLooksPerClock == 0 && lookAt(Clock::now());
+    return looks % kLooksPerClock == 0 && look(Clock::now());
   }
+
+  // The same, now, for a thread that has found a neighbour on its core.
+  bool look(Clock::time_point now);
 
  private:
   static constexpr unsigned kLooksPerClock = 16;
   static constexpr int64_t kShortestMs = 1;
   static constexpr int64_t kLongestMs = 1024;
-
-  bool lookAt(Clock::time_point now);
 
   std::atomic<int> index_{0};
   std::atomic<int> ranks_{0};

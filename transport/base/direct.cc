@@ -120,13 +120,13 @@ bool DirectLane::spinCrowded(int rank, uint64_t round) const {
 }
 
 bool DirectLane::spinAlone(int rank, uint64_t round, Deadline deadline) {
-  auto now = Deadline::Clock::now();
-  const auto until = std::min(deadline.at(), now + lanes_.spinBudget());
-  for (; !over(rank, round); now = Deadline::Clock::now()) {
-    if (now >= until || yielder_.shouldSleep(now)) {
+  const auto since = Deadline::Clock::now();
+  const auto until = std::min(deadline.at(), since + lanes_.spinBudget());
+  for (auto now = since; !over(rank, round); now = Deadline::Clock::now()) {
+    if (now >= until || yielder_.shouldSleep(since, now)) {
       return false;
     }
-    yielder_.yield(now);
+    yielder_.yield(now, lanes_.context().domain().spread());
     for (int i = 0; i < kGlancesPerYield; i++) {
       if (isThere(rank, round)) {
         return true;

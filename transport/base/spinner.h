@@ -67,7 +67,7 @@ class ProgressDomain::Spinner {
       spread.look();
       sched_yield();
     } else {
-      yielder_.yield(Clock::now());
+      yielder_.yield(Clock::now(), spread);
     }
   }
 
@@ -83,6 +83,7 @@ class ProgressDomain::Spinner {
   Next look() {
     const auto now = Clock::now();
     if (rounds_ == lookEvery_) {
+      since_ = now;
       until_ = now + budget_;
       yieldAt_ = now + yielder_.patience();
     }
@@ -92,7 +93,7 @@ class ProgressDomain::Spinner {
     if (now < yieldAt_) {
       return Next::kPoll;
     }
-    if (yielder_.shouldSleep(now) && !busy_) {
+    if (yielder_.shouldSleep(since_, now) && !busy_) {
       return Next::kBlock;
     }
     // The scheduler sometimes puts us on the core that the peer needs.
@@ -106,6 +107,7 @@ class ProgressDomain::Spinner {
   const bool busy_;
   const std::chrono::microseconds budget_;
   int rounds_ = 0;
+  Clock::time_point since_;
   Clock::time_point until_;
   Clock::time_point yieldAt_;
 };

@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <thread>
 
@@ -41,15 +42,18 @@ class Neighbour {
   std::thread thread_;
 };
 
-// How many yields it takes until sleep is better; -1: it never is.
-int yieldsUntilSleep(Yielder& yielder) {
+constexpr std::chrono::milliseconds kLong{1};
+
+// How many yields it takes until sleep is better, at least for who has waited
+// long; -1: it never is.
+int yieldsUntilSleep(Yielder& yielder, CoreSpread& spread) {
   constexpr int kMany = 100000;
   for (int i = 0; i < kMany; i++) {
     const auto now = Clock::now();
-    if (yielder.shouldSleep(now)) {
+    if (yielder.shouldSleep(now - kLong, now)) {
       return i;
     }
-    yielder.yield(now);
+    yielder.yield(now, spread);
   }
   return -1;
 }
@@ -57,16 +61,47 @@ int yieldsUntilSleep(Yielder& yielder) {
 TEST(YielderTest, SleepsBesideWhoComputes) {
   Neighbour neighbour([] {});
   Yielder yielder;
-  EXPECT_GE(yieldsUntilSleep(yielder), 1);
+  CoreSpread spread;
+  EXPECT_GE(yieldsUntilSleep(yielder, spread), 1);
+}
+
+TEST(YielderTest, LooksForAWhileBeforeItSleeps) {
+  Neighbour neighbour([] {});
+  Yielder yielder;
+  CoreSpread spread;
+  bool found = false;
+  const auto end = Clock::now() + std::chrono::seconds(10);
+  while (!found && Clock::now() < end) {
+    ASSERT_GE(yieldsUntilSleep(yielder, spread), 0);
+    const auto now = Clock::now();
+    found =
+        yielder.shouldSleep(now - kLong, now) && !yielder.shouldSleep(now, now);
+  }
+  EXPECT_TRUE(found);
+}
+
+// Both that computes and that yields.
+TEST(YielderTest, BesideANeighbourGoesWhereItBelongs) {
+  for (const bool computes : {true, false}) {
+    Neighbour neighbour([computes] { computes ? 0 : sched_yield(); });
+    Yielder yielder;
+    CoreSpread spread;
+    spread.setRanks(0, 1);
+    const auto start = Clock::now();
+    EXPECT_GE(yieldsUntilSleep(yielder, spread), 1);
+    EXPECT_FALSE(spread.look(start)) << "it has not looked yet";
+  }
 }
 
 TEST(YielderTest, SleepsOnceBesideWhoYieldsToo) {
   Neighbour neighbour([] { sched_yield(); });
   Yielder yielder;
-  EXPECT_GE(yieldsUntilSleep(yielder), 1);
+  CoreSpread spread;
+  EXPECT_GE(yieldsUntilSleep(yielder, spread), 1);
   // Not for long: giving the core away does serve such a neighbour.
   const auto start = Clock::now();
-  while (yielder.shouldSleep(Clock::now())) {
+  for (auto now = start; yielder.shouldSleep(now - kLong, now);
+       now = Clock::now()) {
   }
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(1));
 }
@@ -74,10 +109,11 @@ TEST(YielderTest, SleepsOnceBesideWhoYieldsToo) {
 // Alone on its core, which nobody else wants for long.
 TEST(YielderTest, IsPatientWhereNobodyWantsTheCore) {
   Yielder yielder;
+  CoreSpread spread;
   const auto atFirst = yielder.patience();
   auto most = atFirst;
   for (int i = 0; i < 100000 && most < 16 * atFirst; i++) {
-    yielder.yield(Clock::now());
+    yielder.yield(Clock::now(), spread);
     EXPECT_LE(yielder.patience(), 2 * most);
     most = std::max(most, yielder.patience());
   }
@@ -87,17 +123,19 @@ TEST(YielderTest, IsPatientWhereNobodyWantsTheCore) {
 TEST(YielderTest, IsImpatientBesideWhoYieldsToo) {
   Neighbour neighbour([] { sched_yield(); });
   Yielder yielder;
+  CoreSpread spread;
   const auto atFirst = yielder.patience();
   int impatient = 0;
   for (int i = 0; i < 1000; i++) {
-    yielder.yield(Clock::now());
+    yielder.yield(Clock::now(), spread);
     impatient += yielder.patience() == atFirst ? 1 : 0;
   }
   EXPECT_GT(impatient, 0);
 }
 
 TEST(YielderTest, AtFirstYields) {
-  EXPECT_FALSE(Yielder().shouldSleep(Clock::now()));
+  const auto now = Clock::now();
+  EXPECT_FALSE(Yielder().shouldSleep(now - kLong, now));
 }
 
 }  // namespace

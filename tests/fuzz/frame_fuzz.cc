@@ -7,7 +7,24 @@ namespace {
 
 using namespace transport::base;  // NOLINT
 
+void runShort(const char* data, size_t bytes) {
+  try {
+    FrameHeader header;
+    decodeShort({data, bytes}, &header);
+    require(header.payloadBytes == bytes - kShortHeadBytes &&
+                header.payloadBytes <= kMaxDataPayload,
+            "the payload is the rest of the frame");
+    require(fitsShortHead(header), "a short head says it all");
+    std::vector<char> again(kShortHeadBytes);
+    encodeShort(header, again.data());
+    require(again == std::vector<char>(data, data + kShortHeadBytes),
+            "same bytes of a short head");
+  } catch (const WireError&) {
+  }
+}
+
 void run(const char* data, size_t bytes) {
+  runShort(data, bytes);
   try {
     const FrameHeader header = decodeFrame({data, bytes});
     require(header.type == FrameType::kData ||
@@ -33,6 +50,13 @@ std::vector<std::vector<char>> seeds() {
     encode(header, bytes.data());
     all.push_back(bytes);
   }
+  FrameHeader message;
+  message.type = FrameType::kData;
+  message.flags = kFirst | kLast;
+  message.number = 3;
+  std::vector<char> bytes(kShortHeadBytes + 8);
+  encodeShort(message, bytes.data());
+  all.push_back(bytes);
   return all;
 }
 

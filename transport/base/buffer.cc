@@ -44,11 +44,32 @@ Buffer::~Buffer() {
 
 void Buffer::send(size_t offset, size_t length, size_t roffset) {
   origin_.check("buffer");
+  if (side_ != Side::kSend || offset > size_ || length > size_ - offset) {
+    checkSend(offset, length);
+  }
+  auto lock = context_.lock();
+  char* const from = static_cast<char*>(ptr_) + offset;
+  const bool fits =
+      roffset <= remote_->bytes && length <= remote_->bytes - roffset;
+  if (fits && !debug_ && deviceOf(kind_) < 0 && !context_.failedLocked() &&
+      pair_.writeBoundNow(*remote_, from, length, roffset)) {
+    sent_++;
+    return;
+  }
+  start(from, length, roffset);
+}
+
+// Throws: apart from send(), which is short so.
+[[gnu::noinline]] void Buffer::checkSend(size_t offset, size_t length) const {
   GLOO_ENFORCE(side_ == Side::kSend, "send on a receive buffer, slot ", slot_);
   GLOO_ENFORCE(offset <= size_ && length <= size_ - offset, "send of bytes ",
                offset, "+", length, " of a buffer of ", size_, " bytes, slot ",
                slot_);
-  auto lock = context_.lock();
+}
+
+// What is long, or has to wait. REQUIRES the domain's lock.
+[[gnu::noinline]] void Buffer::start(char* from, size_t length,
+                                     size_t roffset) {
   GLOO_ENFORCE(
       !remote_->known ||
           (roffset <= remote_->bytes && length <= remote_->bytes - roffset),
@@ -57,12 +78,6 @@ void Buffer::send(size_t offset, size_t length, size_t roffset) {
   if (debug_) {
     GLOO_DEBUG("rank ", context_.rank(), ": slot ", slot_, ": send of ", length,
                " bytes to rank ", pair_.peer());
-  }
-  char* const from = static_cast<char*>(ptr_) + offset;
-  if (deviceOf(kind_) < 0 && !context_.failedLocked() &&
-      pair_.writeBoundNow(*remote_, from, length, roffset)) {
-    sent_++;
-    return;
   }
   context_.presentPair(pair_.peer(), nullptr);
   Operation& op = context_.newOperation(*this, kind_);

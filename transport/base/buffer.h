@@ -31,6 +31,8 @@ class Buffer final : public transport::Buffer, public OperationOwner {
   void onOperation(Operation& op) override;
 
  private:
+  void checkSend(size_t offset, size_t length) const;
+  void start(char* from, size_t length, size_t roffset);
   void wait(uint64_t& done, const char* what);
 
   Context& context_;

@@ -5,7 +5,7 @@
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 
-SlotState* SlotTable::find(uint64_t slot) const {
+SlotState* SlotTable::search(uint64_t slot) const {
   SlotState* state = buckets_[bucketOf(slot)];
   while (state != nullptr && state->slot != slot) {
     state = state->nextInBucket;
@@ -13,10 +13,7 @@ SlotState* SlotTable::find(uint64_t slot) const {
   return state;
 }
 
-SlotState& SlotTable::at(uint64_t slot) {
-  if (SlotState* state = find(slot)) {
-    return *state;
-  }
+SlotState& SlotTable::make(uint64_t slot) {
   if (count_ >= buckets_.size() * 2) {
     grow();
   }

@@ -119,8 +119,21 @@ class SlotTable {
  public:
   explicit SlotTable(Pool<SlotState>& pool) : pool_(pool), buckets_(16) {}
 
-  SlotState& at(uint64_t slot);          // made when absent
-  SlotState* find(uint64_t slot) const;  // null when absent
+  // Made when absent.
+  SlotState& at(uint64_t slot) {
+    SlotState* const state = find(slot);
+    return state != nullptr ? *state : make(slot);
+  }
+  // Null when absent.
+  SlotState* find(uint64_t slot) const {
+    if (last_ != nullptr && last_->slot == slot) {
+      return last_;
+    }
+    if (secondLast_ != nullptr && secondLast_->slot == slot) {
+      return secondLast_;
+    }
+    return search(slot);
+  }
   void forgetIfIdle(SlotState& state);
 
   template <typename Function>
@@ -138,6 +151,8 @@ class SlotTable {
   size_t bucketOf(uint64_t slot) const {
     return (slot * 0x9e3779b97f4a7c15ull >> 32) & (buckets_.size() - 1);
   }
+  SlotState& make(uint64_t slot);
+  SlotState* search(uint64_t slot) const;
   void grow();
   void forget(SlotState& state);
 

@@ -309,6 +309,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   void onCancelOfBound(const FrameHeader& header);
   void answerWithdrawals();
   Bound* boundAt(uint32_t index);
+  Bound* noBound(uint32_t index);
   Bound* boundFor(uint32_t index, uint64_t offset, size_t bytes);
   char* onBoundPayload(const FrameHeader& header);
   void onBoundEnd(const FrameHeader& header);

@@ -1,10 +1,10 @@
 // Bound buffers.
 #include <algorithm>
-#include <cstring>
 
 #include "gloo/common/logging.h"
 #include "transport/base/buffer.h"
 #include "transport/base/context.h"
+#include "transport/base/copy.h"
 #include "transport/base/pair.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -173,9 +173,10 @@ void Pair::cancelBound(Operation& op) {
 }
 
 Pair::Bound* Pair::boundAt(uint32_t index) {
-  if (index < bounds_.size()) {
-    return &bounds_[index];
-  }
+  return index < bounds_.size() ? &bounds_[index] : noBound(index);
+}
+
+[[gnu::noinline]] Pair::Bound* Pair::noBound(uint32_t index) {
   protocolError(
       MakeString("bytes for bound buffer ", index, ", which does not exist"));
   return nullptr;
@@ -214,11 +215,7 @@ void Pair::onBound(uint32_t index, uint64_t offset, const char* payload,
   heard_ = true;
   const Bound* bound = boundFor(index, offset, bytes);
   if (bound != nullptr && bound->buffer != nullptr) {
-    if (bytes == sizeof(uint64_t)) {
-      std::memcpy(bound->ptr + offset, payload, sizeof(uint64_t));
-    } else if (bytes > 0) {
-      std::memcpy(bound->ptr + offset, payload, bytes);
-    }
+    copyBytes(bound->ptr + offset, payload, bytes);
     noteWritten(*bound);
   }
 }

@@ -139,13 +139,19 @@ bool ProgressDomain::glance(const Ready& ready) {
   drives_.store(drives_.load(std::memory_order_relaxed) + 1,
                 std::memory_order_relaxed);
   const int rounds = std::max(kGlances, lookEvery_);
+  Poller* only = onlyAwake();
   for (int i = 0; i < rounds && wanted_.load(std::memory_order_relaxed) == 0;
        i++) {
-    if (poll()) {
+    const bool all = only == nullptr || (rounds_ + 1) % kRestRounds == 0;
+    if (!all) {
+      rounds_++;
+    }
+    if (all ? poll() : only->poll()) {
       wakeReadySleepers();
       if (ready()) {
         return true;
       }
+      only = onlyAwake();
     }
   }
   return false;
@@ -239,7 +245,7 @@ void ProgressDomain::sleep(Lock& lock, const Ready& ready, Deadline deadline) {
 
 void ProgressDomain::wake(Sleeper& sleeper) { futexWake(sleeper.woken); }
 
-void ProgressDomain::wakeReadySleepers() {
+void ProgressDomain::wakeReady() {
   for (Sleeper* sleeper : sleepers_) {
     if (sleeper->woken.load(std::memory_order_relaxed) == 0 &&
         (*sleeper->ready)()) {

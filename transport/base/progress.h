@@ -19,6 +19,7 @@
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gloo/common/deadline.h"
@@ -135,9 +136,24 @@ class ProgressDomain {
   };
   class Spinner;
 
+  // The one poller that does not rest; null: there are several, or none.
+  Poller* onlyAwake() const {
+    Poller* only = nullptr;
+    for (Poller* poller : pollers_) {
+      if (!poller->resting() && std::exchange(only, poller) != nullptr) {
+        return nullptr;
+      }
+    }
+    return only;
+  }
   void lockInTurn(Lock& lock);
   void wake(Sleeper& sleeper);
-  void wakeReadySleepers();
+  void wakeReadySleepers() {
+    if (!sleepers_.empty()) {
+      wakeReady();
+    }
+  }
+  void wakeReady();
   void leaveRole();
   void drive(Lock& lock, const Ready& ready, Deadline deadline, Manner manner);
   void sleep(Lock& lock, const Ready& ready, Deadline deadline);

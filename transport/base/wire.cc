@@ -1,39 +1,15 @@
 #include "transport/base/wire.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <type_traits>
 
 #include "gloo/common/string.h"
+#include "transport/base/wire_bytes.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 
 namespace {
-
-template <typename T>
-T swapIfBig(T value) {
-  if constexpr (std::endian::native == std::endian::big && sizeof(T) > 1) {
-    auto bytes = std::bit_cast<std::array<uint8_t, sizeof(T)>>(value);
-    std::reverse(bytes.begin(), bytes.end());
-    return std::bit_cast<T>(bytes);
-  }
-  return value;
-}
-
-template <typename T>
-void store(char* out, T value) {
-  value = swapIfBig(value);
-  std::memcpy(out, &value, sizeof(value));
-}
-
-template <typename T>
-T load(const char* in) {
-  T value;
-  std::memcpy(&value, in, sizeof(value));
-  return swapIfBig(value);
-}
 
 class Writer {
  public:
@@ -147,85 +123,7 @@ Enum checked(uint8_t value, Enum last, const char* what) {
   return static_cast<Enum>(value);
 }
 
-uint8_t flagsAllowed(FrameType type) {
-  switch (type) {
-    case FrameType::kData:
-      return kFirst | kLast | kDirect | kBound | kPut | kReply;
-    case FrameType::kAdvert:
-      return kReply;
-    case FrameType::kDone:
-      return kReply | kError | kSend;
-    case FrameType::kCancel:
-      return kSend | kReply | kBound;
-    default:
-      return 0;
-  }
-}
-
-uint32_t payloadAllowed(const FrameHeader& header) {
-  switch (header.type) {
-    case FrameType::kData:
-      return kMaxDataPayload;
-    case FrameType::kAbort:
-      return kMaxControlPayload;
-    case FrameType::kDone:
-      return header.has(kError) ? kMaxControlPayload : 0;
-    default:
-      return 0;
-  }
-}
-
 }  // namespace
-
-void encode(const FrameHeader& h, char* out) {
-  store(out, static_cast<uint8_t>(h.type));
-  store(out + 1, h.flags);
-  store(out + 2, h.linkCredits);
-  store(out + 4, h.payloadBytes);
-  store(out + 8, h.index);
-  store(out + 12, h.seen);
-  store(out + 16, h.slot);
-  store(out + 24, h.number);
-  store(out + 32, h.bytes);
-  store(out + 40, h.offset);
-  store(out + 48, h.key);
-  store(out + 52, h.credits);
-  store(out + 56, h.check);
-}
-
-FrameHeader decodeFrame(std::span<const char> bytes) {
-  if (bytes.size() < FrameHeader::kBytes) {
-    throw WireError(MakeString("frame: only ", bytes.size(), " bytes"));
-  }
-  const char* in = bytes.data();
-  FrameHeader h;
-  const uint8_t type = load<uint8_t>(in);
-  if (type < 1 || type > static_cast<uint8_t>(FrameType::kGet)) {
-    throw WireError(MakeString("frame: unknown type ", int(type)));
-  }
-  h.type = static_cast<FrameType>(type);
-  h.flags = load<uint8_t>(in + 1);
-  h.linkCredits = load<uint16_t>(in + 2);
-  h.payloadBytes = load<uint32_t>(in + 4);
-  h.index = load<uint32_t>(in + 8);
-  h.seen = load<uint32_t>(in + 12);
-  h.slot = load<uint64_t>(in + 16);
-  h.number = load<uint64_t>(in + 24);
-  h.bytes = load<uint64_t>(in + 32);
-  h.offset = load<uint64_t>(in + 40);
-  h.key = load<uint32_t>(in + 48);
-  h.credits = load<uint32_t>(in + 52);
-  h.check = load<uint64_t>(in + 56);
-  if ((h.flags & ~flagsAllowed(h.type)) != 0) {
-    throw WireError(
-        MakeString("frame: type ", int(type), " with flags ", int(h.flags)));
-  }
-  if (h.payloadBytes > payloadAllowed(h)) {
-    throw WireError(MakeString("frame: type ", int(type), " with ",
-                               h.payloadBytes, " bytes of payload"));
-  }
-  return h;
-}
 
 std::vector<char> encode(const Hello& hello) {
   Writer w;

@@ -21,7 +21,7 @@ GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 
 constexpr uint32_t kWireMagic = 0x314f4c47;  // "GLO1"
-constexpr uint16_t kWireVersion = 2;
+constexpr uint16_t kWireVersion = 3;
 
 // Bytes that are not what this header says. Never leaves transport/.
 struct WireError : std::runtime_error {
@@ -82,6 +82,15 @@ struct FrameHeader {
   static constexpr size_t kBytes = 64;
 };
 
+// The head of a frame that is a whole eager message, where the link itself
+// knows how long a frame is and a byte is dear: told from the other one by its
+// first byte. The payload is the rest of the frame.
+//
+//  offset  0 type u8, 0x80 | kData   1 zero u8   2 linkCredits u16  4 seen u32
+//          8 slot u64  16 check u64  24 number u32  28 credits u32
+constexpr size_t kShortHeadBytes = 32;
+constexpr uint8_t kShortHead = 0x80 | static_cast<uint8_t>(FrameType::kData);
+
 // No control frame, and no data frame, carries more bytes.
 constexpr size_t kMaxControlPayload = 2048;
 constexpr size_t kMaxDataPayload = size_t{4} << 20;
@@ -89,6 +98,17 @@ constexpr size_t kMaxDataPayload = size_t{4} << 20;
 void encode(const FrameHeader& header, char* out /* FrameHeader::kBytes */);
 // Checks type, flags and payload length against the type.
 FrameHeader decodeFrame(std::span<const char> bytes);
+// Whether the short head has all that this one says.
+inline bool fitsShortHead(const FrameHeader& h) {
+  return h.type == FrameType::kData && h.flags == (kFirst | kLast) &&
+         h.bytes == h.payloadBytes && h.number <= UINT32_MAX &&
+         (h.index | h.offset | h.key) == 0;
+}
+void encodeShort(const FrameHeader& header, char* out /* kShortHeadBytes */);
+// In a head of either kind.
+void setLinkCredits(char* head, uint16_t credits);
+// Of a whole frame that begins with kShortHead, into a new header.
+void decodeShort(std::span<const char> frame, FrameHeader* header);
 
 // ---- Hello: the first bytes of a connection, in both directions -------------
 

@@ -87,7 +87,13 @@ class VerbsLink final : public base::Link {
   void onReceive(const ibv_wc& completion, uint32_t slot);
   void onLinkMessage(uint32_t immediate, uint32_t slot);
   void onFrame(uint32_t slot, size_t bytes);
-  void release(uint32_t slot);
+  // The buffer may be written again.
+  void release(uint32_t slot) {
+    if (endpoint_->receives().consumed(slot)) {
+      onReceivesPosted();
+    }
+  }
+  void onReceivesPosted();
   void onLastWord();
   bool report();
   bool deliverHeld();

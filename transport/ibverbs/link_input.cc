@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gloo/common/string.h"
+#include "transport/base/copy.h"
 #include "transport/ibverbs/link.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -114,10 +115,9 @@ void VerbsLink::onLinkMessage(uint32_t immediate, uint32_t slot) {
   }
 }
 
-// The buffer may be written again.
-void VerbsLink::release(uint32_t slot) {
-  ReceiveRing& receives = endpoint_->receives();
-  if (const int error = receives.consumed(slot); error != 0) {
+void VerbsLink::onReceivesPosted() {
+  const ReceiveRing& receives = endpoint_->receives();
+  if (const int error = receives.error(); error != 0) {
     suspect("a receive could not be posted: " + base::errnoText(error));
   }
   if (receives.creditsDue()) {
@@ -128,15 +128,20 @@ void VerbsLink::release(uint32_t slot) {
 void VerbsLink::onFrame(uint32_t slot, size_t bytes) {
   const char* const buffer = endpoint_->receives().at(slot);
   FrameHeader header;
+  size_t head = base::kShortHeadBytes;
   try {
-    header = base::decodeFrame(
-        {buffer, std::min(bytes, size_t{FrameHeader::kBytes})});
+    if (bytes > 0 && static_cast<uint8_t>(buffer[0]) == base::kShortHead) {
+      base::decodeShort({buffer, bytes}, &header);
+    } else {
+      head = FrameHeader::kBytes;
+      header = base::decodeFrame({buffer, std::min(bytes, head)});
+    }
   } catch (const base::WireError& error) {
     lose(MakeString("it sent what is not our protocol (", error.what(), ")"),
          false);
     return;
   }
-  if (bytes != FrameHeader::kBytes + header.payloadBytes ||
+  if (bytes != head + header.payloadBytes ||
       !sends().addCredits(header.linkCredits)) {
     lose(MakeString("it sent a frame of ", bytes, " bytes with a payload of ",
                     header.payloadBytes, " and ", header.linkCredits,
@@ -168,7 +173,7 @@ void VerbsLink::onFrame(uint32_t slot, size_t bytes) {
       release(slot);
       return;
     }
-    std::memcpy(to, buffer + FrameHeader::kBytes, header.payloadBytes);
+    base::copyBytes(to, buffer + head, header.payloadBytes);
     statistics.bytesCopied += header.payloadBytes;
     place = to;
   }

@@ -97,16 +97,22 @@ void VerbsPoller::touch(uint32_t place) {
   }
 }
 
+// Most often there is nothing: then it is short.
 bool VerbsPoller::poll() {
-  rounds_++;
   bool moved = false;
-  const uint32_t every = expected_ > 0 ? kLookEveryExpecting : kLookEvery;
-  if (looks_ > 0 || rounds_ % every == 0) {
-    looks_ -= looks_ > 0 ? 1 : 0;
+  if (--untilLook_ == 0) {
     moved = look();
   }
   const bool taken = queues_.poll([this](const ibv_wc& done) { take(done); });
-  return settle(!taken) || taken || moved;
+  if (!touched_.empty()) {
+    moved |= settle(!taken);
+  }
+  return moved || taken;
+}
+
+void VerbsPoller::lookSoon() {
+  const uint32_t every = expected_ > 0 ? kLookEveryExpecting : kLookEvery;
+  untilLook_ = looks_ > 0 ? 1 : std::clamp(untilLook_, 1u, every);
 }
 
 void VerbsPoller::take(const ibv_wc& completion) {
@@ -124,6 +130,9 @@ void VerbsPoller::take(const ibv_wc& completion) {
 
 // Sockets, and what the device reports.
 bool VerbsPoller::look() {
+  looks_ -= looks_ > 0 ? 1 : 0;
+  untilLook_ = kLookEvery;
+  lookSoon();
   std::array<epoll_event, kEvents> events;
   statistics_.systemCalls++;
   const int n = ::epoll_wait(epoll_.get(), events.data(), kEvents, 0);
@@ -145,10 +154,7 @@ bool VerbsPoller::look() {
 }
 
 // Handlers may touch, add and remove links meanwhile.
-bool VerbsPoller::settle(bool drained) {
-  if (touched_.empty()) {
-    return false;
-  }
+[[gnu::noinline]] bool VerbsPoller::settle(bool drained) {
   bool moved = false;
   std::swap(touched_, settling_);
   for (const uint32_t place : settling_) {
@@ -164,6 +170,7 @@ bool VerbsPoller::settle(bool drained) {
 bool VerbsPoller::arm() {
   const bool armed = queues_.arm();
   looks_ = 2;  // before falling asleep, and after
+  lookSoon();
   return !armed ||
          std::any_of(touched_.begin(), touched_.end(), [this](uint32_t place) {
            return places_[place].link != nullptr &&

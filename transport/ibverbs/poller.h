@@ -56,7 +56,10 @@ class VerbsPoller final : public base::Poller {
   // The link settles at the end of the next poll.
   void touch(uint32_t place);
   // Sockets are looked at in every poll while somebody waits for news there.
-  void expectNews(int change) { expected_ += change; }
+  void expectNews(int change) {
+    expected_ += change;
+    lookSoon();
+  }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -76,6 +79,7 @@ class VerbsPoller final : public base::Poller {
 
   void watch(int fd, uint64_t data);
   void take(const ibv_wc& completion);
+  void lookSoon();
   bool look();
   bool settle(bool drained);
   void onEvents();
@@ -92,8 +96,8 @@ class VerbsPoller final : public base::Poller {
   std::vector<uint32_t> touched_;
   std::vector<uint32_t> settling_;
   internal::Statistics statistics_;
-  uint32_t rounds_ = 0;
-  int looks_ = 0;  // so many of the next polls look at descriptors
+  uint32_t untilLook_ = 1;  // the poll, from now, that looks at descriptors
+  int looks_ = 0;           // so many of the next polls do
   int expected_ = 0;
   bool portDown_ = false;
   Clock::time_point portDownSince_;

@@ -6,7 +6,7 @@ GLOO_NAMESPACE_BEGIN
 namespace transport::ibverbs {
 namespace {
 
-// Receives that are posted with one doorbell.
+// Receives that are posted with one doorbell, at most.
 constexpr uint32_t kTogether = 16;
 
 }  // namespace
@@ -16,6 +16,8 @@ ReceiveRing::ReceiveRing(ibv_qp* qp, const Layout& layout, uint64_t tag,
     : qp_(qp),
       layout_(layout),
       counts_(counts),
+      together_(std::min(kTogether, std::max(layout.credits / 4, 1u))),
+      due_((layout.credits + 1) / 2),
       places_(layout.credits + kReserve),
       requests_(layout.credits + kReserve) {
   for (uint32_t slot = 0; slot < requests_.size(); slot++) {
@@ -32,37 +34,27 @@ ReceiveRing::ReceiveRing(ibv_qp* qp, const Layout& layout, uint64_t tag,
 
 int ReceiveRing::start() {
   first_ = &requests_.front();
-  last_ = &requests_.back();
+  end_ = &requests_.back().next;
   return post();
 }
 
-int ReceiveRing::consumed(uint32_t slot) {
-  ibv_recv_wr* request = &requests_[slot];
-  request->next = nullptr;
-  (first_ == nullptr ? first_ : last_->next) = request;
-  last_ = request;
-  waiting_++;
-  credited_++;
-  return waiting_ >= std::min(kTogether, std::max(layout_.credits / 4, 1u))
-             ? post()
-             : 0;
-}
-
 int ReceiveRing::consumedReserve(uint32_t slot) {
-  ibv_recv_wr* request = &requests_[slot];
-  request->next = first_;
-  first_ = request;
-  last_ = last_ == nullptr ? request : last_;
+  ibv_recv_wr& request = requests_[slot];
+  request.next = first_;
+  end_ = first_ == nullptr ? &request.next : end_;
+  first_ = &request;
   return post();
 }
 
 int ReceiveRing::post() {
+  *end_ = nullptr;
   ibv_recv_wr* bad = nullptr;
   const int error = ibv_post_recv(qp_, first_, &bad);
   counts_.doorbells++;
-  first_ = last_ = nullptr;
-  owed_ += credited_;
-  waiting_ = credited_ = 0;
+  first_ = nullptr;
+  end_ = &first_;
+  owed_ += waiting_;
+  waiting_ = 0;
   return error;
 }
 

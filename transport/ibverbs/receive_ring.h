@@ -46,15 +46,26 @@ class ReceiveRing {
   bool valid(uint32_t slot) const { return slot < requests_.size(); }
 
   // A receive was taken, and what is in its buffer is not needed any more.
-  // Posted again by and by, several at a time; 0 or errno.
-  [[nodiscard]] int consumed(uint32_t slot);
+  // Posted again by and by, several at a time. True if that was now: error()
+  // and creditsDue() may have changed.
+  [[nodiscard]] bool consumed(uint32_t slot) {
+    ibv_recv_wr& request = requests_[slot];
+    *end_ = &request;
+    end_ = &request.next;
+    if (++waiting_ < together_) {
+      return false;
+    }
+    error_ = post();
+    return true;
+  }
+  int error() const { return error_; }  // errno of consumed(); 0: none
   // The same for a message that took no credit: at once.
   [[nodiscard]] int consumedReserve(uint32_t slot);
 
   // Credits to return: with any frame, or, once creditsDue(), with a message
   // of their own.
   uint32_t takeOwed(uint32_t most);
-  bool creditsDue() const { return owed_ >= (layout_.credits + 1) / 2; }
+  bool creditsDue() const { return owed_ >= due_; }
   uint32_t credits() const { return layout_.credits; }
 
  private:
@@ -63,13 +74,15 @@ class ReceiveRing {
   ibv_qp* const qp_;
   const Layout layout_;
   internal::Statistics& counts_;
+  const uint32_t together_;  // receives that are posted with one doorbell
+  const uint32_t due_;       // credits that are returned unasked
+  int error_ = 0;
   std::vector<ibv_sge> places_;
   std::vector<ibv_recv_wr> requests_;
   ibv_recv_wr* first_ = nullptr;  // a chain of those that are to be posted
-  ibv_recv_wr* last_ = nullptr;
-  uint32_t waiting_ = 0;   // in the chain
-  uint32_t credited_ = 0;  // of them took a credit
-  uint32_t owed_ = 0;      // posted again, and not yet returned
+  ibv_recv_wr** end_ = &first_;   // where the next one is linked
+  uint32_t waiting_ = 0;          // in the chain, that took a credit
+  uint32_t owed_ = 0;             // posted again, and not yet returned
 };
 
 }  // namespace transport::ibverbs

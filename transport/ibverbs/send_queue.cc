@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <utility>
+
+#include "transport/base/copy.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::ibverbs {
@@ -30,9 +31,12 @@ SendQueue::SendQueue(ibv_qp* qp, const Layout& layout, uint64_t tag,
       signalEvery_(std::max(
           1u, std::min({kSignalEvery, layout.depth / 4, layout.slots / 4}))),
       inlined_(size_t{kChain} * layout.inlineBytes),
-      posted_(std::bit_ceil(layout.depth)) {
+      posted_(std::bit_ceil(layout.depth)),
+      mask_(std::bit_ceil(layout.depth) - 1) {
   done_.reserve(layout.depth);
-  prepareChain();
+  for (uint32_t i = 0; i < kChain; i++) {
+    requests_[i].sg_list = &places_[i];
+  }
 }
 
 void SendQueue::open(uint32_t credits) {
@@ -50,8 +54,14 @@ bool SendQueue::send(const FrameHeader& header, const char* payload,
                      void* token) {
   counts_.framesSent++;
   counts_.bytesSent += header.payloadBytes;
+  const size_t head = headOf(header);
+  if (head == base::kShortHeadBytes && mayTellNow()) {
+    sendShort(header, payload);
+    return true;
+  }
   Item item;
   item.header = &header;
+  item.head = head;
   item.local = payload;
   item.bytes = header.payloadBytes;
   if (postNow(item)) {
@@ -62,23 +72,24 @@ bool SendQueue::send(const FrameHeader& header, const char* payload,
   return token == nullptr;
 }
 
-SendQueue::Item SendQueue::writeOf(const char* local, size_t bytes,
-                                   base::RemoteMemory remote,
-                                   uint32_t immediate) {
-  Item item;
-  item.what = What::kWrite;
-  item.local = local;
-  item.bytes = bytes;
-  item.remote = remote;
-  item.immediate = immediate;
-  return item;
+// The short one is worth its while where the frame is short, too.
+size_t SendQueue::headOf(const FrameHeader& header) const {
+  return fitsInline(base::kShortHeadBytes + header.payloadBytes) &&
+                 base::fitsShortHead(header)
+             ? base::kShortHeadBytes
+             : FrameHeader::kBytes;
 }
 
 bool SendQueue::write(const char* local, size_t bytes, uint32_t localKey,
                       bool hosts, base::RemoteMemory remote, uint32_t immediate,
                       void* token) {
   counts_.bytesSent += bytes;
-  Item item = writeOf(local, bytes, remote, immediate);
+  Item item;
+  item.what = What::kWrite;
+  item.local = local;
+  item.bytes = bytes;
+  item.remote = remote;
+  item.immediate = immediate;
   item.localKey = localKey;
   item.hosts = hosts;
   // What the peer is told of may be said to be sent as soon as it is copied;
@@ -94,13 +105,48 @@ bool SendQueue::write(const char* local, size_t bytes, uint32_t localKey,
   return false;
 }
 
+// Makes no item, nor does writeNow: of these messages the latency counts.
+void SendQueue::sendShort(const FrameHeader& header, const char* payload) {
+  const size_t bytes = header.payloadBytes;
+  const uint32_t at = link();
+  char* const to = inlined_.data() + size_t{at} * layout_.inlineBytes;
+  base::encodeShort(header, to);
+  base::setLinkCredits(to,
+                       static_cast<uint16_t>(receives_.takeOwed(UINT16_MAX)));
+  base::copyBytes(to + base::kShortHeadBytes, payload, bytes);
+  counts_.bytesCopied += bytes;
+  requests_[at].opcode = IBV_WR_SEND;
+  tellNow(at, to, base::kShortHeadBytes + bytes);
+}
+
+// REQUIRES mayTellNow(): from link() to here.
+void SendQueue::tellNow(uint32_t at, const char* from, size_t bytes) {
+  credits_--;
+  requests_[at].send_flags = IBV_SEND_INLINE;
+  requests_[at].num_sge = 1;
+  places_[at].addr = reinterpret_cast<uintptr_t>(from);
+  places_[at].length = static_cast<uint32_t>(bytes);
+  if (unsignalled_ >= signalEvery_) {
+    signal(at);
+  }
+  if (!corked_ || chained_ == kChain) {
+    post();
+  }
+}
+
 bool SendQueue::writeNow(const char* local, size_t bytes,
                          base::RemoteMemory remote, uint32_t immediate) {
-  if (!fitsInline(bytes) ||
-      !postNow(writeOf(local, bytes, remote, immediate))) {
+  if (bytes == 0 || !fitsInline(bytes) || !mayTellNow()) {
     return false;
   }
   counts_.bytesSent += bytes;
+  const uint32_t at = link();
+  ibv_send_wr& request = requests_[at];
+  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  request.imm_data = htonl(immediate);
+  request.wr.rdma.remote_addr = remote.address;
+  request.wr.rdma.rkey = remote.key;
+  tellNow(at, local, bytes);
   return true;
 }
 
@@ -156,10 +202,9 @@ bool SendQueue::takesCredit(const Item& item) const {
 }
 
 bool SendQueue::room(const Item& item) const {
-  const bool needsSlot = item.what == What::kFrame &&
-                         !fitsInline(FrameHeader::kBytes + item.bytes);
-  return open_ && error_ == 0 && next_ - oldest_ < layout_.depth &&
-         (!takesCredit(item) || credits_ > 0) &&
+  const bool needsSlot =
+      item.what == What::kFrame && !fitsInline(item.head + item.bytes);
+  return ready() && (!takesCredit(item) || credits_ > 0) &&
          (!needsSlot || slotsTaken_ < layout_.slots);
 }
 
@@ -201,25 +246,28 @@ bool SendQueue::flush() {
   return any;
 }
 
-// What is the same for all requests.
-void SendQueue::prepareChain() {
-  for (uint32_t i = 0; i < kChain; i++) {
-    requests_[i].sg_list = &places_[i];
-    requests_[i].next = i + 1 < kChain ? &requests_[i + 1] : nullptr;
+// Puts a request behind those that are prepared: its number there.
+uint32_t SendQueue::link() {
+  const uint32_t at = chained_++;
+  if (at > 0) {
+    requests_[at - 1].next = &requests_[at];
   }
+  requests_[at].next = nullptr;
+  requests_[at].wr_id = tag_ + next_;
+  postedAt(next_++) = Posted{};
+  unsignalled_++;
+  return at;
 }
 
 // REQUIRES room(item).
 void SendQueue::append(const Item& item) {
-  const uint32_t at = chained_++;
+  const uint32_t at = link();
   ibv_send_wr& request = requests_[at];
   ibv_sge& place = places_[at];
-  Posted& posted = postedAt(next_);
-  posted = Posted{};
-  request.wr_id = tag_ + next_++;
+  Posted& posted = postedAt(next_ - 1);
   if (item.what == What::kFrame) {
     place.addr = reinterpret_cast<uintptr_t>(fill(item, at, &posted.slot));
-    place.length = static_cast<uint32_t>(FrameHeader::kBytes + item.bytes);
+    place.length = static_cast<uint32_t>(item.head + item.bytes);
     place.lkey = layout_.localKey;
   } else {
     place.addr = reinterpret_cast<uintptr_t>(item.local);
@@ -235,7 +283,7 @@ void SendQueue::append(const Item& item) {
     borrowed_++;
     unknown_ = at;
   }
-  if (++unsignalled_ >= signalEvery_ || posted.end) {
+  if (unsignalled_ >= signalEvery_ || posted.end) {
     signal(at);
   }
 }
@@ -251,19 +299,21 @@ void SendQueue::signal(uint32_t at) {
 // Puts a frame where it leaves from.
 char* SendQueue::fill(const Item& item, uint32_t at, bool* slot) {
   char* to = inlined_.data() + size_t{at} * layout_.inlineBytes;
-  if (!fitsInline(FrameHeader::kBytes + item.bytes)) {
+  if (!fitsInline(item.head + item.bytes)) {
     to = layout_.memory + nextSlot_ * layout_.slotBytes;
     nextSlot_ = (nextSlot_ + 1) % layout_.slots;
     slotsTaken_++;
     *slot = true;
   }
-  FrameHeader header = *item.header;
-  header.linkCredits = static_cast<uint16_t>(receives_.takeOwed(UINT16_MAX));
-  base::encode(header, to);
-  if (item.bytes > 0) {
-    std::memcpy(to + FrameHeader::kBytes, item.local, item.bytes);
-    counts_.bytesCopied += item.bytes;
+  if (item.head == base::kShortHeadBytes) {
+    base::encodeShort(*item.header, to);
+  } else {
+    base::encode(*item.header, to);
   }
+  base::setLinkCredits(to,
+                       static_cast<uint16_t>(receives_.takeOwed(UINT16_MAX)));
+  base::copyBytes(to + item.head, item.local, item.bytes);
+  counts_.bytesCopied += item.bytes;
   return to;
 }
 
@@ -291,8 +341,6 @@ void SendQueue::post() {
   if (unknown_ != kNone) {
     signal(unknown_);
   }
-  ibv_send_wr& last = requests_[chained_ - 1];
-  ibv_send_wr* const behind = std::exchange(last.next, nullptr);
   ibv_send_wr* bad = nullptr;
   counts_.posts += chained_;
   counts_.doorbells++;
@@ -301,7 +349,6 @@ void SendQueue::post() {
       error != 0) {
     error_ = error;
   }
-  last.next = behind;
 }
 
 void SendQueue::completed(uint32_t sequence) {

@@ -56,6 +56,7 @@ class SendQueue {
   [[nodiscard]] bool write(const char* local, size_t bytes, uint32_t localKey,
                            bool hosts, base::RemoteMemory remote,
                            uint32_t immediate, void* token);
+  // Not of no bytes.
   [[nodiscard]] bool writeNow(const char* local, size_t bytes,
                               base::RemoteMemory remote, uint32_t immediate);
   void read(char* local, size_t bytes, uint32_t localKey,
@@ -93,6 +94,7 @@ class SendQueue {
     uint32_t immediate = base::kNoImmediate;
     uint32_t localKey = 0;
     const base::FrameHeader* header = nullptr;
+    size_t head = 0;  // bytes of the header, of a frame
     const char* local = nullptr;
     size_t bytes = 0;
     base::RemoteMemory remote;
@@ -110,16 +112,22 @@ class SendQueue {
     bool slot = false;
     bool end = false;
   };
-  static Item writeOf(const char* local, size_t bytes,
-                      base::RemoteMemory remote, uint32_t immediate);
   static constexpr uint32_t kChain = 16;
   static constexpr uint32_t kNone = UINT32_MAX;
 
   bool takesCredit(const Item& item) const;
   bool fitsInline(size_t bytes) const { return bytes <= layout_.inlineBytes; }
+  size_t headOf(const base::FrameHeader& header) const;
+  bool ready() const {
+    return open_ && error_ == 0 && next_ - oldest_ < layout_.depth;
+  }
   bool room(const Item& item) const;
+  // One that is short, and of which the peer is told, may leave at once.
+  bool mayTellNow() const { return count_ == 0 && credits_ > 0 && ready(); }
+  void tellNow(uint32_t at, const char* from, size_t bytes);
+  void sendShort(const base::FrameHeader& header, const char* payload);
+  uint32_t link();
   void append(const Item& item);
-  void prepareChain();
   char* fill(const Item& item, uint32_t at, bool* slot);
   void describe(const Item& item, ibv_send_wr& request);
   void signal(uint32_t at);
@@ -128,9 +136,7 @@ class SendQueue {
   void keep(const Item& item, bool copy);
   Kept& at(uint32_t i) { return queue_[(first_ + i) % queue_.size()]; }
   void grow();
-  Posted& postedAt(uint32_t sequence) {
-    return posted_[sequence & (posted_.size() - 1)];
-  }
+  Posted& postedAt(uint32_t sequence) { return posted_[sequence & mask_]; }
 
   ibv_qp* const qp_;
   const Layout layout_;
@@ -151,8 +157,7 @@ class SendQueue {
   uint32_t first_ = 0;
   uint32_t count_ = 0;
 
-  // Prepared, to be posted with one doorbell. Each has its own place and, but
-  // for the last that is posted, the next one behind it.
+  // Prepared, to be posted with one doorbell. Each has its own place.
   std::array<ibv_send_wr, kChain> requests_{};
   std::array<ibv_sge, kChain> places_{};
   std::vector<char> inlined_;
@@ -163,6 +168,7 @@ class SendQueue {
 
   // On their way, by sequence number modulo a power of two.
   std::vector<Posted> posted_;
+  const uint32_t mask_;
   uint32_t next_ = 0;    // sequence of the next request
   uint32_t oldest_ = 0;  // of those not known to be complete
   uint32_t slotsTaken_ = 0;

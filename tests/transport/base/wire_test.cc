@@ -76,25 +76,110 @@ std::vector<char> bytesOf(const FrameHeader& header) {
 }
 
 // These were made by another program from the prose of wire.h: what is on the
-// wire must not change while the version is 1.
+// wire must not change while the version is 3.
 const char* const kGoldenHello =
-    "474c4f31460000009ad47b7f02000302040302010200000005000000f9ffffff"
+    "474c4f31460000006e0a0eca03000302040302010200000005000000f9ffffff"
     "1817161514131211282726252423222138373635343332310300746370020000"
     "ff0300776879";
 const char* const kGoldenAddress =
-    "41474c31510000008eb9ff030200030000000800000008070605040302011817"
+    "41474c3151000000204289aa0300030000000800000008070605040302011817"
     "1615141312116712000005006e6f646537040a00000100000000000000000000"
     "000009000000efbe030074637002000102";
 const char* const kGoldenCause = "0201000000ffffffff0400676f6e65";
 const char* const kGoldenFrame =
     "0307020111000000242322213433323148474645444342415857565554535251"
     "686766656463626178777675747372718483828194939291a8a7a6a5a4a3a2a1";
+const char* const kGoldenShort =
+    "83000201343332314847464544434241a8a7a6a5a4a3a2a15453525194939291"
+    "aabb";
 
 TEST(WireTest, EncodesTheGoldenBytes) {
   EXPECT_EQ(toHex(encode(someHello())), kGoldenHello);
   EXPECT_EQ(toHex(encode(someAddress())), kGoldenAddress);
   EXPECT_EQ(toHex(encode(someCause())), kGoldenCause);
   EXPECT_EQ(toHex(bytesOf(someFrame())), kGoldenFrame);
+}
+
+// What a short head can say.
+FrameHeader someMessage() {
+  FrameHeader h;
+  h.type = FrameType::kData;
+  h.flags = kFirst | kLast;
+  h.linkCredits = 0x0102;
+  h.payloadBytes = 2;
+  h.seen = 0x31323334;
+  h.slot = 0x4142434445464748;
+  h.number = 0x51525354;
+  h.bytes = 2;
+  h.credits = 0x91929394;
+  h.check = 0xa1a2a3a4a5a6a7a8;
+  return h;
+}
+
+FrameHeader decodedShort(std::span<const char> frame) {
+  FrameHeader h;
+  decodeShort(frame, &h);
+  return h;
+}
+
+TEST(WireTest, AShortHeadKeepsEveryFieldOfAnEagerMessage) {
+  const FrameHeader want = someMessage();
+  ASSERT_TRUE(fitsShortHead(want));
+  std::vector<char> bytes(kShortHeadBytes + 2, '\xaa');
+  bytes.back() = '\xbb';
+  encodeShort(want, bytes.data());
+  EXPECT_EQ(toHex(bytes), kGoldenShort);
+  EXPECT_EQ(toHex(bytesOf(decodedShort(bytes))), toHex(bytesOf(want)));
+}
+
+TEST(WireTest, LinkCreditsArePutIntoEitherHead) {
+  FrameHeader h = someMessage();
+  std::vector<char> shorter(kShortHeadBytes + 2);
+  std::vector<char> longer = bytesOf(h);
+  encodeShort(h, shorter.data());
+  setLinkCredits(shorter.data(), 0xfedc);
+  setLinkCredits(longer.data(), 0xfedc);
+  EXPECT_EQ(decodedShort(shorter).linkCredits, 0xfedc);
+  EXPECT_EQ(decodeFrame(longer).linkCredits, 0xfedc);
+  h.linkCredits = 0xfedc;
+  EXPECT_EQ(toHex(bytesOf(decodedShort(shorter))), toHex(bytesOf(h)));
+}
+
+TEST(WireTest, OnlyWholeEagerMessagesHaveAShortHead) {
+  const std::vector<void (*)(FrameHeader&)> others = {
+      [](FrameHeader& h) { h.type = FrameType::kAnnounce; },
+      [](FrameHeader& h) { h.flags = kFirst; },
+      [](FrameHeader& h) { h.flags |= kDirect; },
+      [](FrameHeader& h) { h.bytes++; },
+      [](FrameHeader& h) { h.number = uint64_t{1} << 32; },
+      [](FrameHeader& h) { h.index = 1; },
+      [](FrameHeader& h) { h.offset = 1; },
+      [](FrameHeader& h) { h.key = 1; },
+  };
+  for (size_t i = 0; i < others.size(); i++) {
+    FrameHeader h = someMessage();
+    others[i](h);
+    EXPECT_FALSE(fitsShortHead(h)) << i;
+  }
+}
+
+TEST(WireTest, ABadShortFrameIsRefused) {
+  const auto good = fromHex(kGoldenShort);
+  for (size_t n = 0; n < kShortHeadBytes; n++) {
+    EXPECT_THROW(decodedShort(std::span(good).first(n)), WireError) << n;
+  }
+  EXPECT_EQ(decodedShort(std::span(good).first(kShortHeadBytes)).bytes, 0u);
+  for (const size_t at : {0, 1}) {
+    auto bad = good;
+    bad[at] ^= 1;
+    EXPECT_THROW(decodedShort(bad), WireError) << at;
+  }
+  std::vector<char> longest(kShortHeadBytes + kMaxDataPayload + 1);
+  std::copy(good.begin(), good.end(), longest.begin());
+  EXPECT_THROW(decodedShort(longest), WireError);
+  longest.pop_back();
+  EXPECT_EQ(decodedShort(longest).payloadBytes, kMaxDataPayload);
+  EXPECT_THROW(decodeFrame(longest), WireError);
 }
 
 TEST(WireTest, HelloKeepsEveryField) {

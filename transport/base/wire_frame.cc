@@ -1,0 +1,127 @@
+// The heads of frames.
+#include "gloo/common/string.h"
+#include "transport/base/wire.h"
+#include "transport/base/wire_bytes.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+namespace {
+
+uint8_t flagsAllowed(FrameType type) {
+  switch (type) {
+    case FrameType::kData:
+      return kFirst | kLast | kDirect | kBound | kPut | kReply;
+    case FrameType::kAdvert:
+      return kReply;
+    case FrameType::kDone:
+      return kReply | kError | kSend;
+    case FrameType::kCancel:
+      return kSend | kReply | kBound;
+    default:
+      return 0;
+  }
+}
+
+uint32_t payloadAllowed(const FrameHeader& header) {
+  switch (header.type) {
+    case FrameType::kData:
+      return kMaxDataPayload;
+    case FrameType::kAbort:
+      return kMaxControlPayload;
+    case FrameType::kDone:
+      return header.has(kError) ? kMaxControlPayload : 0;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+void encode(const FrameHeader& h, char* out) {
+  store(out, static_cast<uint8_t>(h.type));
+  store(out + 1, h.flags);
+  store(out + 2, h.linkCredits);
+  store(out + 4, h.payloadBytes);
+  store(out + 8, h.index);
+  store(out + 12, h.seen);
+  store(out + 16, h.slot);
+  store(out + 24, h.number);
+  store(out + 32, h.bytes);
+  store(out + 40, h.offset);
+  store(out + 48, h.key);
+  store(out + 52, h.credits);
+  store(out + 56, h.check);
+}
+
+FrameHeader decodeFrame(std::span<const char> bytes) {
+  if (bytes.size() < FrameHeader::kBytes) {
+    throw WireError(MakeString("frame: only ", bytes.size(), " bytes"));
+  }
+  const char* in = bytes.data();
+  FrameHeader h;
+  const uint8_t type = load<uint8_t>(in);
+  if (type < 1 || type > static_cast<uint8_t>(FrameType::kGet)) {
+    throw WireError(MakeString("frame: unknown type ", int(type)));
+  }
+  h.type = static_cast<FrameType>(type);
+  h.flags = load<uint8_t>(in + 1);
+  h.linkCredits = load<uint16_t>(in + 2);
+  h.payloadBytes = load<uint32_t>(in + 4);
+  h.index = load<uint32_t>(in + 8);
+  h.seen = load<uint32_t>(in + 12);
+  h.slot = load<uint64_t>(in + 16);
+  h.number = load<uint64_t>(in + 24);
+  h.bytes = load<uint64_t>(in + 32);
+  h.offset = load<uint64_t>(in + 40);
+  h.key = load<uint32_t>(in + 48);
+  h.credits = load<uint32_t>(in + 52);
+  h.check = load<uint64_t>(in + 56);
+  if ((h.flags & ~flagsAllowed(h.type)) != 0) {
+    throw WireError(
+        MakeString("frame: type ", int(type), " with flags ", int(h.flags)));
+  }
+  if (h.payloadBytes > payloadAllowed(h)) {
+    throw WireError(MakeString("frame: type ", int(type), " with ",
+                               h.payloadBytes, " bytes of payload"));
+  }
+  return h;
+}
+
+void encodeShort(const FrameHeader& h, char* out) {
+  store(out, kShortHead);
+  store(out + 1, uint8_t{0});
+  store(out + 2, h.linkCredits);
+  store(out + 4, h.seen);
+  store(out + 8, h.slot);
+  store(out + 16, h.check);
+  store(out + 24, static_cast<uint32_t>(h.number));
+  store(out + 28, h.credits);
+}
+
+void setLinkCredits(char* head, uint16_t credits) { store(head + 2, credits); }
+
+void decodeShort(std::span<const char> frame, FrameHeader* header) {
+  const size_t payload = frame.size() - kShortHeadBytes;
+  if (frame.size() < kShortHeadBytes || payload > kMaxDataPayload) {
+    throw WireError(MakeString("short frame: ", frame.size(), " bytes"));
+  }
+  const char* in = frame.data();
+  if (load<uint8_t>(in) != kShortHead || load<uint8_t>(in + 1) != 0) {
+    throw WireError("short frame: unknown type");
+  }
+  FrameHeader& h = *header;
+  h.type = FrameType::kData;
+  h.flags = kFirst | kLast;
+  h.linkCredits = load<uint16_t>(in + 2);
+  h.payloadBytes = static_cast<uint32_t>(payload);
+  h.seen = load<uint32_t>(in + 4);
+  h.slot = load<uint64_t>(in + 8);
+  h.check = load<uint64_t>(in + 16);
+  h.number = load<uint32_t>(in + 24);
+  h.bytes = payload;
+  h.credits = load<uint32_t>(in + 28);
+}
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -1,8 +1,7 @@
 // Messages of a few bytes, which most programs wait for most: both sides do
 // what pair_send.cc and pair_recv.cc do, in one step.
-#include <cstring>
-
 #include "transport/base/context.h"
+#include "transport/base/copy.h"
 #include "transport/base/pair.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -54,11 +53,7 @@ bool Pair::onMessage(const ShortMessage& message, const char* payload) {
   granted_ -= cost;
   seen_ = message.number;
   Operation& op = *takeFront(*state);
-  if (message.bytes == sizeof(uint64_t)) {
-    std::memcpy(op.data, payload, sizeof(uint64_t));  // without a call
-  } else if (message.bytes > 0) {
-    std::memcpy(op.data, payload, message.bytes);
-  }
+  copyBytes(op.data, payload, message.bytes);
   op.bytesDone.store(message.bytes, std::memory_order_relaxed);
   finishOperation(op, Operation::State::kDone);
   returnCredits(cost);

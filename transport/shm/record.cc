@@ -3,17 +3,18 @@
 #include <algorithm>
 #include <cstring>
 
+#include "transport/base/copy.h"
+
 GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
 
-using base::FrameFlag;
+using base::copyBytes;
 using base::FrameHeader;
 using base::FrameType;
 using base::ShortMessage;
 
 namespace {
 
-constexpr uint8_t kWhole = FrameFlag::kFirst | FrameFlag::kLast;
 constexpr size_t kSlotBytes = 8;
 constexpr size_t kCheckBytes = 8;
 constexpr size_t kBoundIndexAt = 8;  // in the body of a bound write
@@ -52,14 +53,6 @@ void setChunk(Cell& cell, size_t chunk) {
   }
 }
 
-void copy(char* to, const char* from, size_t bytes) {
-  if (bytes == sizeof(uint64_t)) {
-    std::memcpy(to, from, sizeof(uint64_t));  // without a call
-  } else if (bytes > 0) {
-    std::memcpy(to, from, bytes);
-  }
-}
-
 }  // namespace
 
 void FrameMemory::note(const FrameHeader& header) {
@@ -80,9 +73,7 @@ bool FrameWriter::fits(const ShortMessage& m) const {
 }
 
 bool FrameWriter::isSmall(const FrameHeader& h, ShortMessage* message) const {
-  if (h.type != FrameType::kData || h.flags != kWhole ||
-      h.bytes != h.payloadBytes || h.index != 0 || h.offset != 0 ||
-      h.key != 0 || h.linkCredits != 0 || h.number > UINT32_MAX) {
+  if (!base::fitsShortHead(h) || h.linkCredits != 0) {
     return false;
   }
   *message = {h.slot,         h.check, static_cast<uint32_t>(h.number),
@@ -103,7 +94,7 @@ bool FrameWriter::small(const ShortMessage& m, const char* payload,
     store(at, m.check);
     at += kCheckBytes;
   }
-  copy(at, payload, m.bytes);
+  copyBytes(at, payload, m.bytes);
   cell->kind = static_cast<uint8_t>(m.check != 0 ? RecordKind::kSmallChecked
                                                  : RecordKind::kSmall);
   cell->length = static_cast<uint8_t>(m.bytes);
@@ -122,7 +113,7 @@ bool FrameWriter::bound(uint32_t index, uint64_t offset, const char* payload,
   }
   store(cell->body, offset);
   store(cell->body + kBoundIndexAt, index);
-  copy(cell->body + kBoundPayloadAt, payload, bytes);
+  copyBytes(cell->body + kBoundPayloadAt, payload, bytes);
   cell->kind = static_cast<uint8_t>(RecordKind::kBound);
   cell->length = static_cast<uint8_t>(bytes);
   *ring |= ring_.commit();
@@ -146,10 +137,10 @@ FrameWriter::Step FrameWriter::step(const FrameHeader& h, const char* payload,
   setChunk(*cell, chunk);
   cell->length = 0;
   if (inBody) {
-    copy(cell->body + kFramePayloadAt, payload, left);
+    copyBytes(cell->body + kFramePayloadAt, payload, left);
     cell->length = static_cast<uint8_t>(left);
   } else {
-    copy(place, payload + progress.sent, chunk);
+    copyBytes(place, payload + progress.sent, chunk);
   }
   if (progress.begun) {
     cell->kind = static_cast<uint8_t>(RecordKind::kMore);
@@ -262,7 +253,7 @@ FrameReader::Event FrameReader::beginFrame(const Cell& cell, size_t length) {
   }
   before_.note(header_);
   if (inBody) {
-    copy(first_, cell.body + kFramePayloadAt, length);
+    copyBytes(first_, cell.body + kFramePayloadAt, length);
     firstLength_ = length;
     ring_.take();
   }
@@ -294,7 +285,7 @@ FrameReader::Event FrameReader::moreChunk() {
 
 FrameReader::Event FrameReader::copyChunk(const char* from, size_t bytes) {
   if (place_ != nullptr) {
-    copy(place_ + done_, from, bytes);
+    copyBytes(place_ + done_, from, bytes);
   }
   done_ += bytes;
   if (firstChunk_ > 0) {

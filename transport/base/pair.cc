@@ -167,12 +167,6 @@ void Pair::returnCredits(uint64_t cost) {
   }
 }
 
-void Pair::takeHeader(const FrameHeader& header) {
-  heard_ = true;
-  credits_ += header.credits;
-  pruneSeen(header.seen);
-}
-
 // `waits` tells the link whether somebody needs this peer to send something.
 void Pair::addWaits(int n) {
   const bool before = waits_ > 0;
@@ -209,7 +203,7 @@ char* Pair::onPayload(const FrameHeader& header) {
   if (failed_) {
     return nullptr;
   }
-  takeHeader(header);
+  takeNews(header.credits, header.seen);
   if (failed_) {
     return nullptr;
   }
@@ -247,7 +241,7 @@ void Pair::onFrame(const FrameHeader& header, const char* payload) {
     return;
   }
   if (header.payloadBytes == 0) {
-    takeHeader(header);
+    takeNews(header.credits, header.seen);
     incoming_ = Incoming{};
     if (failed_ ||
         (header.type == FrameType::kData && placeFor(header) == nullptr)) {

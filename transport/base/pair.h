@@ -226,7 +226,6 @@ class Pair final : public transport::Pair, public LinkHandler {
   FrameHeader header(FrameType type, uint8_t flags = 0);
   uint32_t takeOwed();
   void sendControl(const FrameHeader& header, const char* payload = nullptr);
-  void takeHeader(const FrameHeader& header);
   void finishOperation(Operation& op, Operation::State state);
   void protocolError(const std::string& what);
   bool contradicts(const FrameHeader& header);
@@ -241,10 +240,13 @@ class Pair final : public transport::Pair, public LinkHandler {
   void onDataEnd(const FrameHeader& header);
   void onAbort(const FrameHeader& header, const char* payload);
 
-  // pair_send.cc
+  // pair_intro.cc
   void introduce(Operation& op, SlotState& state, bool announced);
   Intro& addIntro(SlotState& state);
   void pruneSeen(uint32_t seen);
+  void takeNews(uint32_t credits, uint32_t seen);
+
+  // pair_send.cc
   void sendEager(Operation& op);
   void announce(Operation& op, SlotState& state);
   void serve(Operation& op, const StoredAdvert& advert);

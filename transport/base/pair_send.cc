@@ -57,54 +57,6 @@ bool Pair::wouldAnnounce(uint64_t slot, size_t bytes) const {
   return state == nullptr || !state->hasAdvert();
 }
 
-void Pair::introduce(Operation& op, SlotState& state, bool announced) {
-  Intro& intro = addIntro(state);
-  intro.op = announced ? &op : nullptr;
-  op.number = introduced_;
-  op.owner = announced ? &intro : nullptr;
-}
-
-// Numbers a message.
-Intro& Pair::addIntro(SlotState& state) {
-  Intro* intro = context_.intros.take();
-  *intro = Intro{};
-  intro->state = &state;
-  intro->number = ++introduced_;
-  unseen_.pushBack(intro);
-  (state.unseenBack != nullptr ? state.unseenBack->nextOnSlot
-                               : state.unseenFront) = intro;
-  state.unseenBack = intro;
-  state.unseen++;
-  state.sent++;
-  return *intro;
-}
-
-// The peer has processed introductions up to `seen`.
-void Pair::pruneSeen(uint32_t seen) {
-  if (static_cast<int32_t>(introduced_ - seen) < 0) {
-    protocolError("it has seen messages that were never sent");
-    return;
-  }
-  for (;;) {
-    Intro* intro = unseen_.front();
-    if (intro == nullptr || static_cast<int32_t>(seen - intro->number) < 0) {
-      return;
-    }
-    unseen_.popFront();
-    SlotState& state = *intro->state;
-    state.unseenFront = intro->nextOnSlot;
-    if (state.unseenFront == nullptr) {
-      state.unseenBack = nullptr;
-    }
-    state.unseen--;
-    if (intro->op != nullptr) {
-      intro->op->owner = nullptr;
-    }
-    context_.intros.give(intro);
-    slots_.forgetIfIdle(state);
-  }
-}
-
 void Pair::sendEager(Operation& op) {
   credits_ -= costOf(op.bytes);
   FrameHeader h = header(FrameType::kData, kFirst | kLast);

@@ -43,9 +43,7 @@ bool Pair::onMessage(const ShortMessage& message, const char* payload) {
       cost > granted_ || message.number != seen_ + 1 || failed_) {
     return LinkHandler::onMessage(message, payload);
   }
-  heard_ = true;
-  credits_ += message.credits;
-  pruneSeen(message.seen);
+  takeNews(message.credits, message.seen);
   if (failed_ || (message.check != 0 &&
                   !context_.hear(peer_, message.slot, message.check, true))) {
     return false;

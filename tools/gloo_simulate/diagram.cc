@@ -9,6 +9,7 @@
 
 #include "algorithms/hosts.h"
 #include "algorithms/simulate/simulate.h"
+#include "gloo/common/string.h"
 
 namespace gloo_simulate {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 namespace algorithms = gloo::algorithms;
 namespace simulate = gloo::algorithms::simulate;
 using algorithms::Memory;
+using gloo::MakeString;
 
 struct Arrow {
   int from = 0;
@@ -153,11 +155,11 @@ std::string textOf(const Drawing& d) {
     cell += (cell.empty() ? "" : " ") + text;
   };
   for (const Arrow& a : arrows) {
-    add(a.round, a.from, ">" + std::to_string(a.to) + ":" + a.blocks);
+    add(a.round, a.from, MakeString(">", a.to, ":", a.blocks));
   }
   for (const Arrow& a : arrows) {
     add(a.round, a.to,
-        "<" + std::to_string(a.from) + ":" + a.blocks + (a.reduces ? "+" : ""));
+        MakeString("<", a.from, ":", a.blocks, a.reduces ? "+" : ""));
   }
   size_t width = 9;
   for (const auto& [where, cell] : cells) {

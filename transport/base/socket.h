@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -35,6 +36,11 @@ class UniqueFd {
   int fd_ = -1;
   uint32_t generation_ = 0;
 };
+
+// Nothing is wrong with the socket: it had no room or no bytes just then.
+inline bool mayTryAgain(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
 
 // An IPv4 or IPv6 address with port. Value.
 class SocketAddress {

@@ -21,7 +21,6 @@ namespace transport {
 namespace shm {
 namespace {
 
-constexpr size_t kPage = 4096;
 constexpr size_t kMaxAlignment = size_t{1} << 30;
 constexpr char kMagic[8] = {'G', 'L', 'O', 'O', 'm', 'e', 'm', '1'};
 

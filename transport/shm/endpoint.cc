@@ -148,7 +148,7 @@ bool Endpoint::receive(Waiting& waiting) {
   const ssize_t n = receiveDescriptor(waiting.handover.socket.get(),
                                       waiting.token, waiting.handover.memory);
   if (n < 0) {
-    return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+    return base::mayTryAgain(errno);
   }
   waiting.complete = n == static_cast<ssize_t>(waiting.token.size()) &&
                      static_cast<bool>(waiting.handover.memory);

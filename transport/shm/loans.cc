@@ -67,8 +67,7 @@ bool Loans::receive(int socket) {
   for (ssize_t i = 0; i < n; i++) {
     onByte(bytes[static_cast<size_t>(i)]);
   }
-  return n > 0 ||
-         (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
+  return n > 0 || (n < 0 && base::mayTryAgain(errno));
 }
 
 void Loans::onByte(char byte) {

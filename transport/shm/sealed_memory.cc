@@ -18,7 +18,6 @@ GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
 namespace {
 
-constexpr size_t kPage = 4096;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 [[noreturn]] void fail(const char* call, size_t bytes, const char* remedy) {

@@ -12,6 +12,9 @@
 GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
 
+// What memory is given and sealed in, whatever the system would take at a time.
+constexpr size_t kPage = 4096;
+
 class SealedMemory final : public base::SharedMemory {
  public:
   // Makes `bytes` of it, a multiple of a page. Throws IoException at limits of

@@ -16,7 +16,6 @@ namespace transport::shm {
 namespace {
 
 constexpr char kMagic[8] = {'G', 'L', 'O', 'O', 's', 'h', 'm', '2'};
-constexpr size_t kPage = 4096;
 constexpr size_t kMemoryPerRank = size_t{8} << 20;
 // More did not make anything faster, and would leave the L2 cache.
 constexpr uint32_t kMaxRingBytes = 256 << 10;

@@ -39,8 +39,6 @@ size_t bytesPerCall(int socket) {
   return bytes >= kJumboSegment ? kJumboSegments * bytes : kSendBytes;
 }
 
-bool isBusy(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
-
 }  // namespace
 
 TcpLink::TcpLink(TcpPoller& poller, base::UniqueFd socket,
@@ -115,7 +113,7 @@ size_t TcpLink::transmit(const FrameHeader& header, const char* payload) {
     message.msg_iovlen = 2;
     n = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
   }
-  if (n < 0 && !isBusy(errno) && errno != EINTR) {
+  if (n < 0 && !base::mayTryAgain(errno)) {
     sendError_ = errno;
   }
   return static_cast<size_t>(std::max<ssize_t>(n, 0));
@@ -140,7 +138,7 @@ bool TcpLink::flush() {
   poller_.statistics().systemCalls++;
   const ssize_t n = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
   if (n < 0) {
-    if (!isBusy(errno) && errno != EINTR) {
+    if (!base::mayTryAgain(errno)) {
       // What the peer sent before it went may still be read: its last word.
       sendError_ = errno;
       queue_.clear();

@@ -23,10 +23,6 @@ constexpr size_t kLargeFrame = 16 << 10;
 constexpr size_t kReadAhead = 1 << 10;
 constexpr uint32_t kStalledMilliseconds = 5000;
 
-bool isBusy(int error) {
-  return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
-}
-
 }  // namespace
 
 template <typename Call>
@@ -41,7 +37,7 @@ bool TcpLink::receive() {
     return false;
   }
   const ssize_t n = readOnce();
-  if (n < 0 && isBusy(errno)) {
+  if (n < 0 && base::mayTryAgain(errno)) {
     return false;
   }
   if (n <= 0) {

@@ -210,6 +210,13 @@ class Algorithms(unittest.TestCase):
             self.assertIn("not all output could be written to stdout",
                           done.stderr)
 
+    def test_output_without_a_descriptor_is_lost_which_is_an_error(self):
+        done = subprocess.run(
+            ["bash", "-c", 'exec "$@" <&- >&- 2>&-', "bash", PROGRAM,
+             "--ranks", "2", "--elements", "10", "--iteration-count", "1",
+             "allreduce_ring"], timeout=60, check=False)
+        self.assertEqual(done.returncode, 1)
+
     def test_no_place_for_the_ranks_to_meet_is_named(self):
         done = subprocess.run(
             [PROGRAM, "--ranks", "2", "allreduce"], capture_output=True,

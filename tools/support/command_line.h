@@ -3,6 +3,9 @@
 // status 1.
 #pragma once
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
@@ -47,9 +50,21 @@ inline int printed(const char* program, int status) {
   return status == 0 ? 1 : status;
 }
 
+// A program that was started without its standard descriptors must not give
+// their numbers to sockets: what it prints would go there. Each is taken by
+// what it cannot be used for, so that printing fails.
+inline void keepStandardDescriptors() {
+  for (int fd = 0; fd <= 2; fd++) {
+    if (::fcntl(fd, F_GETFD) < 0) {
+      ::open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);  // takes the lowest
+    }
+  }
+}
+
 // What body() returns, or the status of what it throws, which is told.
 template <typename Body>
 int run(const char* program, const Body& body) {
+  keepStandardDescriptors();
   try {
     return printed(program, body());
   } catch (const HelpRequest& help) {

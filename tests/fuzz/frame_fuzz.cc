@@ -9,14 +9,14 @@ using namespace transport::base;  // NOLINT
 
 void runShort(const char* data, size_t bytes) {
   try {
-    FrameHeader header;
-    decodeShort({data, bytes}, &header);
-    require(header.payloadBytes == bytes - kShortHeadBytes &&
-                header.payloadBytes <= kMaxDataPayload,
+    ShortMessage message;
+    const uint16_t credits = decodeShort({data, bytes}, &message);
+    require(message.bytes == bytes - kShortHeadBytes &&
+                message.bytes <= kMaxDataPayload,
             "the payload is the rest of the frame");
-    require(fitsShortHead(header), "a short head says it all");
+    require(fitsShortHead(message.frame()), "a short head says it all");
     std::vector<char> again(kShortHeadBytes);
-    encodeShort(header, again.data());
+    encodeShort(shortOf(message.frame()), credits, again.data());
     require(again == std::vector<char>(data, data + kShortHeadBytes),
             "same bytes of a short head");
   } catch (const WireError&) {
@@ -50,12 +50,10 @@ std::vector<std::vector<char>> seeds() {
     encode(header, bytes.data());
     all.push_back(bytes);
   }
-  FrameHeader message;
-  message.type = FrameType::kData;
-  message.flags = kFirst | kLast;
+  ShortMessage message;
   message.number = 3;
   std::vector<char> bytes(kShortHeadBytes + 8);
-  encodeShort(message, bytes.data());
+  encodeShort(message, 5, bytes.data());
   all.push_back(bytes);
   return all;
 }

@@ -247,6 +247,8 @@ void Context::post(Operation& op, bool isSend, int peer, uint64_t slot,
   auto lock = this->lock();
   Pair& pair =
       isSend ? pairToSendTo(peer, slot, bytes) : presentPair(peer, &slot);
+  const bool sent =
+      isSend && pair.sendNow(slot, static_cast<char*>(data), bytes, check);
   reset(op);
   op.isSend = isSend;
   op.peer = peer;
@@ -254,7 +256,12 @@ void Context::post(Operation& op, bool isSend, int peer, uint64_t slot,
   op.data = static_cast<char*>(data);
   op.bytes = bytes;
   op.check = check;
-  start(op, pair);
+  if (sent) {
+    op.bytesDone.store(bytes, std::memory_order_relaxed);
+    op.state.store(Operation::State::kDone, std::memory_order_relaxed);
+  } else {
+    start(op, pair);
+  }
 }
 
 void Context::cancel(Operation& op) {

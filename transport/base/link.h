@@ -91,30 +91,6 @@ struct RemoteMemory {
   uint32_t key = 0;
 };
 
-// All that an eager message says, where its frame is not needed.
-struct ShortMessage {
-  uint64_t slot = 0;
-  uint64_t check = 0;
-  uint32_t number = 0;
-  uint32_t bytes = 0;
-  uint32_t seen = 0;
-  uint32_t credits = 0;
-
-  FrameHeader frame() const {
-    FrameHeader h;
-    h.type = FrameType::kData;
-    h.flags = FrameFlag::kFirst | FrameFlag::kLast;
-    h.payloadBytes = bytes;
-    h.seen = seen;
-    h.slot = slot;
-    h.number = number;
-    h.bytes = bytes;
-    h.credits = credits;
-    h.check = check;
-    return h;
-  }
-};
-
 // What a link tells the pair above it. Called from Link::poll or from the
 // domain's pollers, never from inside send, write or read.
 class LinkHandler {

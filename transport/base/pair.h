@@ -138,7 +138,8 @@ class Pair final : public transport::Pair, public LinkHandler {
 
   // A message of a few bytes of the host's memory, where nothing stands in the
   // way: complete. False: nothing was done.
-  [[nodiscard]] bool sendNow(uint64_t slot, const char* from, size_t bytes);
+  [[nodiscard]] bool sendNow(uint64_t slot, const char* from, size_t bytes,
+                             uint64_t check);
   // kMessage to, or from, this peer.
   void startSend(Operation& op);
   void startRecv(Operation& op);

@@ -9,7 +9,8 @@ namespace transport::base {
 
 // What the pair remembers of the message is written down behind it: the peer
 // need not wait for that.
-bool Pair::sendNow(uint64_t slot, const char* from, size_t bytes) {
+bool Pair::sendNow(uint64_t slot, const char* from, size_t bytes,
+                   uint64_t check) {
   if (link_ == nullptr || bytes > caps_.smallBytes ||
       costOf(bytes) > credits_) {
     return false;
@@ -19,7 +20,7 @@ bool Pair::sendNow(uint64_t slot, const char* from, size_t bytes) {
     return false;
   }
   const ShortMessage message{
-      slot,  0,         introduced_ + 1, static_cast<uint32_t>(bytes),
+      slot,  check,     introduced_ + 1, static_cast<uint32_t>(bytes),
       seen_, takeOwed()};
   if (!link_->sendNow(message, from)) {
     owed_ += message.credits;

@@ -137,8 +137,9 @@ void UnboundBuffer::send(int dstRank, uint64_t slot, size_t offset,
   const size_t bytes = checkedBytes("send", offset, nbytes);
   auto lock = context_.lock();
   Pair& pair = context_.pairToSendTo(dstRank, slot, bytes);
-  const bool sent = deviceOf(kind_) < 0 &&
-                    pair.sendNow(slot, static_cast<char*>(ptr) + offset, bytes);
+  const bool sent =
+      deviceOf(kind_) < 0 &&
+      pair.sendNow(slot, static_cast<char*>(ptr) + offset, bytes, 0);
   Operation& op = newOperation(true, kMessage, offset, bytes);
   op.peer = dstRank;
   op.slot = slot;

@@ -82,6 +82,30 @@ struct FrameHeader {
   static constexpr size_t kBytes = 64;
 };
 
+// All that an eager message says, where its frame is not needed.
+struct ShortMessage {
+  uint64_t slot = 0;
+  uint64_t check = 0;
+  uint32_t number = 0;
+  uint32_t bytes = 0;
+  uint32_t seen = 0;
+  uint32_t credits = 0;
+
+  FrameHeader frame() const {
+    FrameHeader h;
+    h.type = FrameType::kData;
+    h.flags = FrameFlag::kFirst | FrameFlag::kLast;
+    h.payloadBytes = bytes;
+    h.seen = seen;
+    h.slot = slot;
+    h.number = number;
+    h.bytes = bytes;
+    h.credits = credits;
+    h.check = check;
+    return h;
+  }
+};
+
 // The head of a frame that is a whole eager message, where the link itself
 // knows how long a frame is and a byte is dear: told from the other one by its
 // first byte. The payload is the rest of the frame.
@@ -104,11 +128,17 @@ inline bool fitsShortHead(const FrameHeader& h) {
          h.bytes == h.payloadBytes && h.number <= UINT32_MAX &&
          (h.index | h.offset | h.key) == 0;
 }
-void encodeShort(const FrameHeader& header, char* out /* kShortHeadBytes */);
-// In a head of either kind.
+// In the head of a frame, once it is encoded.
 void setLinkCredits(char* head, uint16_t credits);
-// Of a whole frame that begins with kShortHead, into a new header.
-void decodeShort(std::span<const char> frame, FrameHeader* header);
+// REQUIRES fitsShortHead(header).
+inline ShortMessage shortOf(const FrameHeader& h) {
+  return {h.slot,         h.check, static_cast<uint32_t>(h.number),
+          h.payloadBytes, h.seen,  h.credits};
+}
+void encodeShort(const ShortMessage& message, uint16_t linkCredits,
+                 char* out /* kShortHeadBytes */);
+// Of a whole frame that begins with kShortHead; returns its linkCredits.
+uint16_t decodeShort(std::span<const char> frame, ShortMessage* message);
 
 // ---- Hello: the first bytes of a connection, in both directions -------------
 

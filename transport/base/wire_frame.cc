@@ -88,20 +88,20 @@ FrameHeader decodeFrame(std::span<const char> bytes) {
   return h;
 }
 
-void encodeShort(const FrameHeader& h, char* out) {
-  store(out, kShortHead);
-  store(out + 1, uint8_t{0});
-  store(out + 2, h.linkCredits);
-  store(out + 4, h.seen);
-  store(out + 8, h.slot);
-  store(out + 16, h.check);
-  store(out + 24, static_cast<uint32_t>(h.number));
-  store(out + 28, h.credits);
-}
-
 void setLinkCredits(char* head, uint16_t credits) { store(head + 2, credits); }
 
-void decodeShort(std::span<const char> frame, FrameHeader* header) {
+void encodeShort(const ShortMessage& m, uint16_t linkCredits, char* out) {
+  store(out, kShortHead);
+  store(out + 1, uint8_t{0});
+  store(out + 2, linkCredits);
+  store(out + 4, m.seen);
+  store(out + 8, m.slot);
+  store(out + 16, m.check);
+  store(out + 24, m.number);
+  store(out + 28, m.credits);
+}
+
+uint16_t decodeShort(std::span<const char> frame, ShortMessage* message) {
   const size_t payload = frame.size() - kShortHeadBytes;
   if (frame.size() < kShortHeadBytes || payload > kMaxDataPayload) {
     throw WireError(MakeString("short frame: ", frame.size(), " bytes"));
@@ -110,17 +110,13 @@ void decodeShort(std::span<const char> frame, FrameHeader* header) {
   if (load<uint8_t>(in) != kShortHead || load<uint8_t>(in + 1) != 0) {
     throw WireError("short frame: unknown type");
   }
-  FrameHeader& h = *header;
-  h.type = FrameType::kData;
-  h.flags = kFirst | kLast;
-  h.linkCredits = load<uint16_t>(in + 2);
-  h.payloadBytes = static_cast<uint32_t>(payload);
-  h.seen = load<uint32_t>(in + 4);
-  h.slot = load<uint64_t>(in + 8);
-  h.check = load<uint64_t>(in + 16);
-  h.number = load<uint32_t>(in + 24);
-  h.bytes = payload;
-  h.credits = load<uint32_t>(in + 28);
+  message->seen = load<uint32_t>(in + 4);
+  message->slot = load<uint64_t>(in + 8);
+  message->check = load<uint64_t>(in + 16);
+  message->number = load<uint32_t>(in + 24);
+  message->credits = load<uint32_t>(in + 28);
+  message->bytes = static_cast<uint32_t>(payload);
+  return load<uint16_t>(in + 2);
 }
 
 }  // namespace transport::base

@@ -97,7 +97,11 @@ Endpoint::Endpoint(VerbsPoller& poller, const Shape& shape)
               region_.localKey(), shape.slotBytes, shape.sendSlots,
               shape.sendDepth, qp_.inlineBytes()},
              poller.tagOf(place(), false), receives_, poller.statistics()) {
-  shape_.caps.copiedBytes = qp_.inlineBytes();
+  const size_t inlined = qp_.inlineBytes();
+  shape_.caps.copiedBytes = inlined;
+  shape_.caps.smallBytes =
+      std::min(inlined - std::min(inlined, base::kShortHeadBytes),
+               shape_.caps.eagerBytes);
   poller.statistics().registrations++;
   if (const int error = receives_.start(); error != 0) {
     GLOO_THROW_IO_EXCEPTION("Cannot post receives: ", base::errnoText(error));
@@ -117,6 +121,7 @@ void Endpoint::connect(const QpAddress& peer) {
   qp_.connect(peer);
   base::LinkCaps& caps = shape_.caps;
   caps.eagerBytes = std::min<size_t>(caps.eagerBytes, peer.eagerBytes);
+  caps.smallBytes = std::min(caps.smallBytes, caps.eagerBytes);
   caps.creditBytes = std::min<size_t>(caps.creditBytes, peer.creditBytes);
   caps.maxFrameBytes = std::min<size_t>(caps.maxFrameBytes, peer.maxMessage);
 }

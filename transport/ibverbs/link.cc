@@ -54,6 +54,17 @@ bool VerbsLink::send(const base::FrameHeader& header, const char* payload,
   return left;
 }
 
+bool VerbsLink::sendNow(const base::ShortMessage& message,
+                        const char* payload) {
+  if (endpoint_->destroyed() || !sends().sendNow(message, payload)) {
+    return false;
+  }
+  if (sends().error() != 0) {
+    touch();
+  }
+  return true;
+}
+
 bool VerbsLink::write(const char* local, size_t bytes,
                       const base::Region* region, base::RemoteMemory remote,
                       uint32_t immediate, void* token) {

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "gloo/config.h"
@@ -33,6 +34,8 @@ class VerbsLink final : public base::Link {
   }
   [[nodiscard]] bool send(const base::FrameHeader& header, const char* payload,
                           void* token) override;
+  [[nodiscard]] bool sendNow(const base::ShortMessage& message,
+                             const char* payload) override;
   [[nodiscard]] bool write(const char* local, size_t bytes,
                            const base::Region* region,
                            base::RemoteMemory remote, uint32_t immediate,
@@ -86,7 +89,11 @@ class VerbsLink final : public base::Link {
   void onFailure(const ibv_wc& completion, bool receive);
   void onReceive(const ibv_wc& completion, uint32_t slot);
   void onLinkMessage(uint32_t immediate, uint32_t slot);
-  void onFrame(uint32_t slot, size_t bytes);
+  void onArrival(uint32_t slot, size_t bytes);
+  bool takeCredits(uint16_t credits, size_t payload);
+  void onMessage(uint32_t slot, std::span<const char> frame);
+  void onFrame(uint32_t slot, std::span<const char> frame);
+  void refuse(const base::WireError& error);
   // The buffer may be written again.
   void release(uint32_t slot) {
     if (endpoint_->receives().consumed(slot)) {

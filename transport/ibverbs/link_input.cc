@@ -96,7 +96,7 @@ void VerbsLink::onReceive(const ibv_wc& completion, uint32_t slot) {
   } else if ((completion.wc_flags & IBV_WC_WITH_IMM) != 0) {
     onLinkMessage(immediate, slot);
   } else {
-    onFrame(slot, completion.byte_len);
+    onArrival(slot, completion.byte_len);
   }
 }
 
@@ -125,36 +125,74 @@ void VerbsLink::onReceivesPosted() {
   }
 }
 
-void VerbsLink::onFrame(uint32_t slot, size_t bytes) {
-  const char* const buffer = endpoint_->receives().at(slot);
-  FrameHeader header;
-  size_t head = base::kShortHeadBytes;
-  try {
-    if (bytes > 0 && static_cast<uint8_t>(buffer[0]) == base::kShortHead) {
-      base::decodeShort({buffer, bytes}, &header);
-    } else {
-      head = FrameHeader::kBytes;
-      header = base::decodeFrame({buffer, std::min(bytes, head)});
-    }
-  } catch (const base::WireError& error) {
-    lose(MakeString("it sent what is not our protocol (", error.what(), ")"),
-         false);
-    return;
+void VerbsLink::onArrival(uint32_t slot, size_t bytes) {
+  const std::span frame(endpoint_->receives().at(slot), bytes);
+  if (!frame.empty() &&
+      static_cast<uint8_t>(frame.front()) == base::kShortHead) {
+    onMessage(slot, frame);
+  } else {
+    onFrame(slot, frame);
   }
-  if (bytes != head + header.payloadBytes ||
-      !sends().addCredits(header.linkCredits)) {
-    lose(MakeString("it sent a frame of ", bytes, " bytes with a payload of ",
-                    header.payloadBytes, " and ", header.linkCredits,
-                    " credits"),
-         false);
-    return;
+}
+
+// What comes with a whole frame; false: the link is lost.
+bool VerbsLink::takeCredits(uint16_t credits, size_t payload) {
+  if (!sends().addCredits(credits)) {
+    lose("it returned more credits than it was given", false);
+    return false;
   }
   if (!sends().empty()) {
     touch();  // there may be credits for what waits
   }
-  auto& statistics = poller_.statistics();
-  statistics.framesReceived++;
-  statistics.bytesReceived += header.payloadBytes;
+  poller_.statistics().framesReceived++;
+  poller_.statistics().bytesReceived += payload;
+  return true;
+}
+
+void VerbsLink::onMessage(uint32_t slot, std::span<const char> frame) {
+  base::ShortMessage message;
+  uint16_t credits = 0;
+  try {
+    credits = base::decodeShort(frame, &message);
+  } catch (const base::WireError& error) {
+    refuse(error);
+    return;
+  }
+  if (!takeCredits(credits, message.bytes)) {
+    return;
+  }
+  if (!muted_) {
+    poller_.statistics().bytesCopied += message.bytes;
+    bool accepted = false;
+    if (!notify([&] {
+          accepted =
+              handler_.onMessage(message, frame.data() + base::kShortHeadBytes);
+        })) {
+      return;
+    }
+    muted_ = !accepted;
+  }
+  release(slot);
+}
+
+void VerbsLink::onFrame(uint32_t slot, std::span<const char> frame) {
+  FrameHeader header;
+  try {
+    header = base::decodeFrame(
+        frame.first(std::min(frame.size(), FrameHeader::kBytes)));
+  } catch (const base::WireError& error) {
+    refuse(error);
+    return;
+  }
+  if (frame.size() != FrameHeader::kBytes + header.payloadBytes) {
+    lose(MakeString("it sent a frame of ", frame.size(),
+                    " bytes with a payload of ", header.payloadBytes),
+         false);
+    return;
+  }
+  if (!takeCredits(header.linkCredits, header.payloadBytes)) {
+    return;
+  }
   if (muted_ || header.type == FrameType::kBye) {
     byeHeld_ = byeHeld_ || header.type == FrameType::kBye;
     bye_ = header;
@@ -173,12 +211,18 @@ void VerbsLink::onFrame(uint32_t slot, size_t bytes) {
       release(slot);
       return;
     }
-    base::copyBytes(to, buffer + head, header.payloadBytes);
-    statistics.bytesCopied += header.payloadBytes;
+    base::copyBytes(to, frame.data() + FrameHeader::kBytes,
+                    header.payloadBytes);
+    poller_.statistics().bytesCopied += header.payloadBytes;
     place = to;
   }
   release(slot);
   notify([&] { handler_.onFrame(header, place); });
+}
+
+void VerbsLink::refuse(const base::WireError& error) {
+  lose(MakeString("it sent what is not our protocol (", error.what(), ")"),
+       false);
 }
 
 // ---- The side channel ----

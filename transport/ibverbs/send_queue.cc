@@ -54,14 +54,12 @@ bool SendQueue::send(const FrameHeader& header, const char* payload,
                      void* token) {
   counts_.framesSent++;
   counts_.bytesSent += header.payloadBytes;
-  const size_t head = headOf(header);
-  if (head == base::kShortHeadBytes && mayTellNow()) {
-    sendShort(header, payload);
-    return true;
-  }
   Item item;
   item.header = &header;
-  item.head = head;
+  // The short one is worth its while where the frame is short, too.
+  item.head = fitsShort(header.payloadBytes) && base::fitsShortHead(header)
+                  ? base::kShortHeadBytes
+                  : FrameHeader::kBytes;
   item.local = payload;
   item.bytes = header.payloadBytes;
   if (postNow(item)) {
@@ -70,14 +68,6 @@ bool SendQueue::send(const FrameHeader& header, const char* payload,
   item.token = token;
   keep(item, token == nullptr);
   return token == nullptr;
-}
-
-// The short one is worth its while where the frame is short, too.
-size_t SendQueue::headOf(const FrameHeader& header) const {
-  return fitsInline(base::kShortHeadBytes + header.payloadBytes) &&
-                 base::fitsShortHead(header)
-             ? base::kShortHeadBytes
-             : FrameHeader::kBytes;
 }
 
 bool SendQueue::write(const char* local, size_t bytes, uint32_t localKey,
@@ -106,17 +96,21 @@ bool SendQueue::write(const char* local, size_t bytes, uint32_t localKey,
 }
 
 // Makes no item, nor does writeNow: of these messages the latency counts.
-void SendQueue::sendShort(const FrameHeader& header, const char* payload) {
-  const size_t bytes = header.payloadBytes;
+bool SendQueue::sendNow(const base::ShortMessage& message,
+                        const char* payload) {
+  if (!fitsShort(message.bytes) || !mayTellNow()) {
+    return false;
+  }
   const uint32_t at = link();
-  char* const to = inlined_.data() + size_t{at} * layout_.inlineBytes;
-  base::encodeShort(header, to);
-  base::setLinkCredits(to,
-                       static_cast<uint16_t>(receives_.takeOwed(UINT16_MAX)));
-  base::copyBytes(to + base::kShortHeadBytes, payload, bytes);
-  counts_.bytesCopied += bytes;
+  char* const to = inlinedAt(at);
+  base::encodeShort(message, takeOwed(), to);
+  base::copyBytes(to + base::kShortHeadBytes, payload, message.bytes);
   requests_[at].opcode = IBV_WR_SEND;
-  tellNow(at, to, base::kShortHeadBytes + bytes);
+  tellNow(at, to, base::kShortHeadBytes + message.bytes);
+  counts_.framesSent++;
+  counts_.bytesSent += message.bytes;
+  counts_.bytesCopied += message.bytes;
+  return true;
 }
 
 // REQUIRES mayTellNow(): from link() to here.
@@ -298,7 +292,7 @@ void SendQueue::signal(uint32_t at) {
 
 // Puts a frame where it leaves from.
 char* SendQueue::fill(const Item& item, uint32_t at, bool* slot) {
-  char* to = inlined_.data() + size_t{at} * layout_.inlineBytes;
+  char* to = inlinedAt(at);
   if (!fitsInline(item.head + item.bytes)) {
     to = layout_.memory + nextSlot_ * layout_.slotBytes;
     nextSlot_ = (nextSlot_ + 1) % layout_.slots;
@@ -306,12 +300,11 @@ char* SendQueue::fill(const Item& item, uint32_t at, bool* slot) {
     *slot = true;
   }
   if (item.head == base::kShortHeadBytes) {
-    base::encodeShort(*item.header, to);
+    base::encodeShort(base::shortOf(*item.header), takeOwed(), to);
   } else {
     base::encode(*item.header, to);
+    base::setLinkCredits(to, takeOwed());
   }
-  base::setLinkCredits(to,
-                       static_cast<uint16_t>(receives_.takeOwed(UINT16_MAX)));
   base::copyBytes(to + item.head, item.local, item.bytes);
   counts_.bytesCopied += item.bytes;
   return to;

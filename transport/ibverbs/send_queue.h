@@ -52,6 +52,8 @@ class SendQueue {
   // See base::Link.
   [[nodiscard]] bool send(const base::FrameHeader& header, const char* payload,
                           void* token);
+  [[nodiscard]] bool sendNow(const base::ShortMessage& message,
+                             const char* payload);
   // Memory that is not the host's is left to the device.
   [[nodiscard]] bool write(const char* local, size_t bytes, uint32_t localKey,
                            bool hosts, base::RemoteMemory remote,
@@ -117,7 +119,9 @@ class SendQueue {
 
   bool takesCredit(const Item& item) const;
   bool fitsInline(size_t bytes) const { return bytes <= layout_.inlineBytes; }
-  size_t headOf(const base::FrameHeader& header) const;
+  bool fitsShort(size_t payload) const {
+    return fitsInline(base::kShortHeadBytes + payload);
+  }
   bool ready() const {
     return open_ && error_ == 0 && next_ - oldest_ < layout_.depth;
   }
@@ -125,10 +129,15 @@ class SendQueue {
   // One that is short, and of which the peer is told, may leave at once.
   bool mayTellNow() const { return count_ == 0 && credits_ > 0 && ready(); }
   void tellNow(uint32_t at, const char* from, size_t bytes);
-  void sendShort(const base::FrameHeader& header, const char* payload);
   uint32_t link();
   void append(const Item& item);
+  char* inlinedAt(uint32_t at) {
+    return inlined_.data() + size_t{at} * layout_.inlineBytes;
+  }
   char* fill(const Item& item, uint32_t at, bool* slot);
+  uint16_t takeOwed() {
+    return static_cast<uint16_t>(receives_.takeOwed(UINT16_MAX));
+  }
   void describe(const Item& item, ibv_send_wr& request);
   void signal(uint32_t at);
   void post();

@@ -76,8 +76,7 @@ bool FrameWriter::isSmall(const FrameHeader& h, ShortMessage* message) const {
   if (!base::fitsShortHead(h) || h.linkCredits != 0) {
     return false;
   }
-  *message = {h.slot,         h.check, static_cast<uint32_t>(h.number),
-              h.payloadBytes, h.seen,  h.credits};
+  *message = base::shortOf(h);
   return fits(*message);
 }
 

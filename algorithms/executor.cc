@@ -19,6 +19,10 @@ namespace {
 // done in pieces of the second.
 constexpr size_t kPollBytes = 32 * 1024;
 constexpr size_t kPieceBytes = 128 * 1024;
+// A run of no more messages than these, of no more bytes each way, and whose
+// peers answer at once is over before its deadline could be asked for.
+constexpr size_t kBriefActions = 16;
+constexpr size_t kBriefBytes = 64 * 1024;
 
 }  // namespace
 
@@ -26,6 +30,8 @@ Executor::Executor(const Program& program)
     : program_(program),
       window_(static_cast<size_t>(program.window)),
       mask_(std::bit_ceil(std::min(window_, program.actions.size() + 1)) - 1),
+      brief_(program.actions.size() <= kBriefActions &&
+             std::max(program.sendBytes, program.recvBytes) <= kBriefBytes),
       states_(program.actions.size(), kWaiting),
       operations_(std::make_unique<Operation[]>(mask_ + 1)),
       ready_([this] { return anyEnded(); }) {
@@ -38,6 +44,10 @@ void Executor::run(const Run& run) {
   run_ = &run;
   head_ = 0;
   inFlight_ = 0;
+  deadline_.reset();
+  if (!brief_) {
+    deadline_ = Deadline::after(run.timeout);
+  }
   std::fill(states_.begin(), states_.end(), kWaiting);
   const size_t end = program_.actions.size();
   if (end == 0) {
@@ -51,12 +61,12 @@ void Executor::run(const Run& run) {
   }
   try {
     while (true) {
-      const bool changed = sweep();
+      const bool again = sweep();
       if (head_ == end) {
         return;
       }
-      if (!changed && !run.channel->waitUntil(ready_, run.deadline)) {
-        throwTimeout();
+      if (!again) {
+        wait();
       }
     }
   } catch (const std::exception& e) {
@@ -73,10 +83,27 @@ void Executor::run(const Run& run) {
   }
 }
 
+// Until something has ended that was not at the last sweep.
+void Executor::wait() {
+  if (run_->channel->glance(ready_)) {
+    return;
+  }
+  if (!deadline_) {
+    deadline_ = Deadline::after(run_->timeout);
+  }
+  if (!run_->channel->waitUntil(ready_, *deadline_)) {
+    throwTimeout();
+  }
+}
+
+// Starts, in their order, what need not wait any more. True if another sweep
+// would start more, before anything else has ended.
 bool Executor::sweep() {
   const size_t end = std::min(program_.actions.size(), head_ + window_);
-  bool changed = sweepReceives(end);
+  const bool receivesWait = sweepReceives(end);
+  bool done = false;
   bool sent = false;
+  bool again = false;
   for (size_t i = head_; i < end; i++) {
     const Action& action = program_.actions[i];
     if (states_[i] != kWaiting || action.kind == ActionKind::kRecv ||
@@ -85,36 +112,46 @@ bool Executor::sweep() {
     }
     const bool isSend = action.kind == ActionKind::kSend;
     const bool takesLong = !isSend && action.bytes >= kPollBytes;
-    changed = true;
     if (takesLong && sent) {
+      again = true;
       break;  // receives that need not wait any more go first
     }
     start(i, action);
-    sent |= isSend && finish(i, action);
+    const bool ended = !isSend || finish(i, action);
+    done |= ended;
+    sent |= isSend && ended;
     if (takesLong) {
+      again = true;
       break;  // likewise
     }
   }
+  const size_t before = head_;
   while (head_ < program_.actions.size() && states_[head_] == kDone) {
     head_++;
   }
-  return changed;
+  return again || (done && receivesWait) ||
+         (head_ > before && end < program_.actions.size());
 }
 
 // What has ended, and receives that can start: before anything is sent or
-// reduced, so that peers learn where their messages go as early as can be.
+// reduced, so that peers learn where their messages go as early as can be. True
+// if there are others, which have to wait.
 bool Executor::sweepReceives(size_t end) {
-  bool changed = false;
+  bool waiting = false;
   for (size_t i = head_; i < end; i++) {
     const Action& action = program_.actions[i];
-    if (states_[i] == kWaiting && action.kind == ActionKind::kRecv &&
-        ready(action)) {
+    if (states_[i] == kWaiting && action.kind == ActionKind::kRecv) {
+      if (!ready(action)) {
+        waiting = true;
+        continue;
+      }
       start(i, action);
-      changed = true;
     }
-    changed |= states_[i] == kStarted && finish(i, action);
+    if (states_[i] == kStarted) {
+      finish(i, action);
+    }
   }
-  return changed;
+  return waiting;
 }
 
 bool Executor::ready(const Action& action) const {

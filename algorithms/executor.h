@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,12 +43,11 @@ struct Run {
   Reducer reduce;
   uint64_t slot = 0;
   uint64_t check = 0;
-  Deadline deadline;
+  std::chrono::milliseconds timeout{0};  // of all of it
   // For the texts of errors.
   std::string_view collective;
   std::string_view algorithm;
   uint32_t tag = 0;
-  std::chrono::milliseconds timeout{0};
 };
 
 // One thread at a time. run() allocates nothing unless it fails.
@@ -69,6 +69,7 @@ class Executor {
 
   bool sweep();
   bool sweepReceives(size_t end);
+  void wait();
   bool ready(const Action& action) const;
   void start(size_t index, const Action& action);
   void perform(const Action& action);
@@ -99,10 +100,12 @@ class Executor {
   const Program& program_;
   const size_t window_;
   const size_t mask_;  // the operation of action i is number i & mask_
+  const bool brief_;   // the time begins with the first wait that takes any
   std::vector<State> states_;
   std::unique_ptr<Operation[]> operations_;
   const std::function<bool()> ready_;
   const Run* run_ = nullptr;
+  std::optional<Deadline> deadline_;
   size_t head_ = 0;  // first action that is not done
   uint64_t inFlight_ =
       0;  // bit i: operations_[i] was posted and not yet reaped

@@ -230,7 +230,6 @@ void State::runPlan(const Lease& lease, const Request& request,
   run.slot = Slot::build(arguments.prefix, arguments.tag);
   elsewhere_.fetch_add(1, std::memory_order_relaxed);
   run.check = channel_.begin(run.slot, plan.check());
-  run.deadline = Deadline::after(arguments.timeout);
   run.collective = nameOf(request.collective);
   run.algorithm = plan.algorithm().name;
   run.tag = arguments.tag;

@@ -129,6 +129,10 @@ class GLOO_API Channel {
   virtual bool waitUntil(const std::function<bool()>& ready,
                          Deadline deadline) = 0;
 
+  // Drives progress for a moment, without a look at the clock, which may take
+  // longer than a message: true if ready() is, soon enough. `ready` as above.
+  virtual bool glance(const std::function<bool()>& ready) { return ready(); }
+
   // Moves what can be moved, without blocking or spinning.
   virtual void poll() = 0;
 

@@ -83,6 +83,7 @@ class Context final : public transport::Context,
                                      bool bothWays = false);
   bool waitUntil(const std::function<bool()>& ready,
                  Deadline deadline) override;
+  bool glance(const std::function<bool()>& ready) override;
   void poll() override;
   void cancel(Operation& op) override;
   void fail(internal::CausePtr cause) override;

@@ -68,6 +68,11 @@ bool Context::waitUntil(const std::function<bool()>& ready, Deadline deadline) {
   return done;
 }
 
+bool Context::glance(const std::function<bool()>& ready) {
+  auto lock = this->lock();
+  return ready() || (cause_ == nullptr && domain().glance(ready));
+}
+
 void Context::tellAwaited() {
   for (Operation* op = pending_.front(); op != nullptr; op = op->nextPending) {
     if (op->kind == kMessage && !op->isSend && op->peer >= 0 &&

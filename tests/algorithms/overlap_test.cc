@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 #include <vector>
 
 #include "algorithms/state.h"
@@ -112,6 +114,68 @@ TEST(Overlap, ARingReceivesReducesAndSendsAtTheSameTime) {
   // is on its way and a segment is awaited whenever one is reduced.
   EXPECT_LE(receivedBeforeFirstSum, kSegments / 2);
   EXPECT_GE(overlapped, reductions - kSegments / 2);
+}
+
+// Where everything comes at a glance.
+class PromptChannel final : public internal::Channel {
+ public:
+  void postSend(Operation& op, int, uint64_t, const void*, size_t bytes,
+                uint64_t) override {
+    end(op, bytes);
+  }
+  void postRecv(Operation& op, int, uint64_t, void*, size_t bytes,
+                uint64_t) override {
+    op.bytes = bytes;
+    op.state = Operation::State::kPending;
+    receives.push_back(&op);
+  }
+  bool glance(const std::function<bool()>& ready) override {
+    glances++;
+    for (Operation* op : std::exchange(receives, {})) {
+      end(*op, op->bytes);
+    }
+    return ready();
+  }
+  bool waitUntil(const std::function<bool()>&, Deadline) override {
+    ADD_FAILURE() << "a wait with a deadline";
+    return false;
+  }
+  void poll() override {}
+  void cancel(Operation&) override {}
+  void fail(internal::CausePtr) override {}
+  internal::CausePtr failure() const override { return nullptr; }
+  int rank() const override { return 1; }
+  int size() const override { return 2; }
+  std::string linkName(int) const override { return "prompt"; }
+  size_t eagerBytes() const override { return 0; }
+
+  std::vector<Operation*> receives;
+  int glances = 0;
+
+ private:
+  static void end(Operation& op, size_t bytes) {
+    op.bytesDone = bytes;
+    op.state = Operation::State::kDone;
+  }
+};
+
+TEST(Overlap, WhatComesAtAGlanceIsNotWaitedFor) {
+  PromptChannel channel;
+  State state(channel, internal::Profile(), "", 2);
+  std::array<char, 8> data{};
+  const internal::ReduceFunction reduce = [](void*, const void*, const void*,
+                                             size_t) {};
+  Request request;
+  request.collective = Collective::kAllreduce;
+  request.counts.count = data.size();
+  request.inPlace = true;
+  Arguments arguments;
+  arguments.input = arguments.output = data.data();
+  arguments.function = &reduce;
+  arguments.prefix = 1;
+  arguments.timeout = std::chrono::seconds(60);
+  state.run(request, arguments);
+  EXPECT_EQ(1, channel.glances);
 }
 
 // Its own block is copied while what it has sent is on its way.

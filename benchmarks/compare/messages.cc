@@ -5,13 +5,7 @@
 // Prints an object per line as measure.h does. "stream": time per message, from
 // the first send until the receiver's word that it has the last one. "latency":
 // half the time of there and back, the receive of each round posted before its
-// send; by the processor's counter where there is one, as perftest does it:
-// where the clock is a device's, as in a guest, reading it takes as long as a
-// message.
-#ifdef __x86_64__
-#include <x86intrin.h>
-#endif
-
+// send.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -28,6 +22,7 @@
 #include "gloo/transport/pair.h"
 #include "gloo/transport/unbound_buffer.h"
 #include "measure.h"
+#include "ticks.h"
 
 namespace {
 
@@ -40,15 +35,6 @@ constexpr size_t kMinBatches = 3;
 
 double microseconds(Clock::duration duration) {
   return std::chrono::duration<double, std::micro>(duration).count();
-}
-
-// Ticks at a constant rate.
-uint64_t ticks() {
-#ifdef __x86_64__
-  return __rdtsc();
-#else
-  return static_cast<uint64_t>(Clock::now().time_since_epoch().count());
-#endif
 }
 
 // One direction of messages of one size, the last `window` of which lie beside
@@ -251,9 +237,8 @@ class Messages {
     const Both words = both(bound, memory[0], memory[1]);
     std::vector<double> times;
     times.reserve(kRounds);
-    const auto begin = Clock::now();
-    const uint64_t first = ticks();
-    uint64_t before = first;
+    const measure::TickRate rate;
+    uint64_t before = measure::ticks();
     words.in->startRecv(0);
     for (uint64_t i = 1; i <= kRounds; i++) {
       if (sends_) {
@@ -275,12 +260,11 @@ class Messages {
         words.out->startSend(0);
         words.out->finishSend();
       }
-      const uint64_t now = ticks();
+      const uint64_t now = measure::ticks();
       times.push_back(static_cast<double>(now - before) / 2);
       before = now;
     }
-    const double perTick = microseconds(Clock::now() - begin) /
-                           static_cast<double>(before - first);
+    const double perTick = rate.microseconds();
     for (double& time : times) {
       time *= perTick;
     }

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "page.h"
+#include "ticks.h"
 #include "values.h"
 
 namespace measure {
@@ -116,6 +117,7 @@ class Runner {
     // Of the first one that counts: the one before it, which warms up, may take
     // as long as a hundred others, most of a short budget.
     Clock::time_point start;
+    const TickRate rate;
     if (arguments_.rank == 0) {
       page_.setStop(false);
     }
@@ -125,11 +127,11 @@ class Runner {
       if (page_.stop()) {
         break;
       }
-      const auto before = Clock::now();
-      start = iteration == 1 ? before : start;
+      start = iteration == 1 ? Clock::now() : start;
+      const uint64_t before = ticks();
       operation();
       touch(work.output, work.outputElements);
-      page_.setTime(seconds(Clock::now() - before) * 1e6);
+      page_.setTime(static_cast<double>(ticks() - before));
       page_.barrier();
       values.check(iteration, iteration == 0);
       if (arguments_.rank == 0 && iteration > 0) {
@@ -142,8 +144,9 @@ class Runner {
     if (arguments_.rank != 0) {
       return 0;
     }
+    const double perTick = rate.microseconds();
     for (double& time : times) {
-      time /= std::max(2 * work.roundTrips, 1);
+      time *= perTick / std::max(2 * work.roundTrips, 1);
     }
     std::sort(times.begin(), times.end());
     report(work, mode, times);

@@ -2,9 +2,9 @@
 // check of the results and the form of the report. It depends on no library, so
 // that each program adds only how it calls its own.
 //
-// One iteration: every rank rewrites its whole input; barrier; clock; the
-// collective; a read of each cache line of the result; clock; barrier. The time
-// of an iteration is the mean of its ranks' times.
+// One iteration: every rank rewrites its whole input; barrier; clock (ticks.h);
+// the collective; a read of each cache line of the result; clock; barrier. The
+// time of an iteration is the mean of its ranks' times.
 #pragma once
 
 #include <cstddef>

@@ -20,7 +20,7 @@ struct Page::Layout {
   std::atomic<uint32_t> stop;
   std::atomic<uint32_t> dropped;
   struct alignas(128) Time {
-    double microseconds;
+    double ticks;
   } times[kMaxRanks];
   Cell cells[2][kMaxRanks][kMaxRanks];
 };
@@ -86,14 +86,12 @@ void Page::barrier() {
 
 void Page::fail() { layout_->failed.store(1); }
 
-void Page::setTime(double microseconds) {
-  layout_->times[rank_].microseconds = microseconds;
-}
+void Page::setTime(double ticks) { layout_->times[rank_].ticks = ticks; }
 
 double Page::meanTime() const {
   double sum = 0;
   for (int i = 0; i < size_; i++) {
-    sum += layout_->times[i].microseconds;
+    sum += layout_->times[i].ticks;
   }
   return sum / size_;
 }

@@ -28,7 +28,7 @@ class Page {
 
   // This rank's time of the current iteration, and after a barrier the mean of
   // all ranks.
-  void setTime(double microseconds);
+  void setTime(double ticks);
   double meanTime() const;
 
   // Rank 0's decisions; the others read them after a barrier.

@@ -33,15 +33,16 @@ bool Pair::sendNow(uint64_t slot, const char* from, size_t bytes,
   return true;
 }
 
-// Whatever is not as usual goes the longer way, which finds out what it is.
+// Whatever is not as usual goes the longer way, which finds out what it is. (A
+// pair that has failed may have entries whose operations are gone.)
 bool Pair::onMessage(const ShortMessage& message, const char* payload) {
-  SlotState* const state = slots_.find(message.slot);
+  SlotState* const state = failed_ ? nullptr : slots_.find(message.slot);
   const RecvEntry* const entry =
       state != nullptr ? state->recvs.front() : nullptr;
   const uint64_t cost = costOf(message.bytes);
   if (entry == nullptr || entry->op->device >= 0 ||
       entry->op->check != message.check || message.bytes > entry->op->bytes ||
-      cost > granted_ || message.number != seen_ + 1 || failed_) {
+      cost > granted_ || message.number != seen_ + 1) {
     return LinkHandler::onMessage(message, payload);
   }
   takeNews(message.credits, message.seen);

@@ -82,10 +82,11 @@ class VerbsLink final : public base::Link {
   void expectSide(bool expecting);
   void close();
 
-  // link_input.cc
   class Guard;
   template <typename Call>
   bool notify(const Call& call);
+
+  // link_input.cc
   void onFailure(const ibv_wc& completion, bool receive);
   void onReceive(const ibv_wc& completion, uint32_t slot);
   void onLinkMessage(uint32_t immediate, uint32_t slot);
@@ -101,6 +102,8 @@ class VerbsLink final : public base::Link {
     }
   }
   void onReceivesPosted();
+
+  // link_settle.cc
   void onLastWord();
   bool report();
   bool deliverHeld();
@@ -129,6 +132,30 @@ class VerbsLink final : public base::Link {
   bool onlyFlushed_ = false;  // nothing better is suspected
   Clock::time_point suspectUntil_;
 };
+
+// Around calls of the handler's: tells whether they have destroyed the link.
+class VerbsLink::Guard {
+ public:
+  explicit Guard(const VerbsLink& link)
+      : poller_(link.poller_),
+        place_(link.endpoint_->place()),
+        tag_(poller_.tagOf(place_, false)) {}
+  // Places are given out anew with another tag.
+  bool destroyed() const { return poller_.tagOf(place_, false) != tag_; }
+
+ private:
+  const VerbsPoller& poller_;
+  const uint32_t place_;
+  const uint64_t tag_;
+};
+
+// Runs a call of the handler's; false when nothing may be told any more.
+template <typename Call>
+bool VerbsLink::notify(const Call& call) {
+  Guard guard(*this);
+  call();
+  return !guard.destroyed() && !muted_;
+}
 
 }  // namespace transport::ibverbs
 GLOO_NAMESPACE_END

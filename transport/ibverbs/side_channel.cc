@@ -63,9 +63,8 @@ SideChannel::News SideChannel::read() {
   const ssize_t n = ::recv(socket_.get(), bytes_.data() + have_, limit, 0);
   if (n < 0) {
     const int error = errno;
-    return error == EAGAIN || error == EWOULDBLOCK || error == EINTR
-               ? News::kNothing
-               : fail(base::errnoText(error));
+    return base::mayTryAgain(error) ? News::kNothing
+                                    : fail(base::errnoText(error));
   }
   if (n == 0) {
     if (have_ > 0) {

@@ -1,0 +1,197 @@
+// What follows completions, the side channel, and how a link ends.
+#include <cstring>
+#include <utility>
+
+#include "gloo/common/string.h"
+#include "transport/ibverbs/link.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::ibverbs {
+
+using base::FrameHeader;
+
+namespace {
+
+// How long a queue pair that has failed without a reason waits for the peer's.
+constexpr std::chrono::milliseconds kSuspect{250};
+
+}  // namespace
+
+// ---- The side channel ----
+
+void VerbsLink::onSocket() {
+  if (!side_) {
+    return;
+  }
+  switch (side_.read()) {
+    case SideChannel::News::kNothing:
+      break;
+    case SideChannel::News::kReady:
+      expectSide(false);
+      if (!endpoint_->destroyed()) {
+        sends().open(peerReceives_);
+        touch();
+      }
+      break;
+    case SideChannel::News::kLast:
+      onLastWord();
+      break;
+    case SideChannel::News::kEnded:
+    case SideChannel::News::kBroken:
+      sideEnded_ = true;
+      close();
+      touch();
+      break;
+  }
+}
+
+// Why the peer has given the queue pair up.
+void VerbsLink::onLastWord() {
+  const FrameHeader header = side_.last();
+  if (muted_) {
+    return;
+  }
+  char* place = nullptr;
+  if (header.payloadBytes > 0) {
+    if (!notify([&] { place = handler_.onPayload(header); }) ||
+        place == nullptr) {
+      return;
+    }
+    std::memcpy(place, side_.lastPayload(), header.payloadBytes);
+  }
+  notify([&] { handler_.onFrame(header, place); });
+}
+
+// ---- After the completions ----
+
+bool VerbsLink::hasNews() const {
+  if (endpoint_->destroyed()) {
+    return false;
+  }
+  return sends().anyDone() || sends().error() != 0 || (sideEnded_ && !muted_) ||
+         ((byeHeld_ || endHeld_) && sends().borrowed() == 0);
+}
+
+bool VerbsLink::settle(bool drained) {
+  if (endpoint_->destroyed()) {
+    return false;
+  }
+  Guard guard(*this);
+  bool moved = report();
+  if (guard.destroyed() || endpoint_->destroyed()) {
+    return true;
+  }
+  if (sends().flush()) {
+    moved = true;
+    touch();  // frames that were copied now are to be reported
+  }
+  if (endpoint_->receives().creditsDue()) {
+    moved |= sends().sendCredits();
+  }
+  if (sends().error() != 0) {
+    fail("a request could not be posted: " + base::errnoText(sends().error()));
+    return true;
+  }
+  moved |= deliverHeld();
+  if (guard.destroyed() || endpoint_->destroyed()) {
+    return true;
+  }
+  return judge(drained) || moved;
+}
+
+bool VerbsLink::report() {
+  std::vector<void*>& done = sends().done();
+  if (done.empty()) {
+    return false;
+  }
+  for (size_t i = 0; i < done.size(); i++) {
+    if (!muted_ && !notify([&] { handler_.onComplete(done[i]); })) {
+      return true;  // this may be gone
+    }
+  }
+  done.clear();
+  return true;
+}
+
+bool VerbsLink::deliverHeld() {
+  if ((!byeHeld_ && !endHeld_) || sends().borrowed() > 0) {
+    return false;
+  }
+  if (std::exchange(byeHeld_, false) && !muted_ &&
+      !notify([&] { handler_.onFrame(bye_, nullptr); })) {
+    return true;
+  }
+  if (std::exchange(endHeld_, false)) {
+    peerEnded_ = true;
+    if (!std::exchange(muted_, true)) {
+      internal::Cause cause;
+      cause.kind = internal::Cause::Kind::kPeerLost;
+      cause.text = str() + ": it was closed";
+      handler_.onLost(std::move(cause), true);
+    }
+  }
+  return true;
+}
+
+// The peer is gone, or the queue pair has failed and nobody says why.
+bool VerbsLink::judge(bool drained) {
+  if (muted_) {
+    return false;
+  }
+  if (sideEnded_ && drained) {
+    lose(side_.error().empty() ? "it was closed" : side_.error(),
+         side_.error().empty());
+    return true;
+  }
+  if (!suspicion_.empty() && Clock::now() >= suspectUntil_) {
+    lose(suspicion_, false);
+    return true;
+  }
+  if (sideEnded_ || !suspicion_.empty()) {
+    touch();
+  }
+  return false;
+}
+
+void VerbsLink::suspect(const std::string& why) {
+  if (std::exchange(onlyFlushed_, false)) {
+    suspicion_ = why;  // an event that came behind its own consequence
+  } else if (suspicion_.empty()) {
+    suspicion_ = why;
+    suspectUntil_ = Clock::now() + kSuspect;
+    expectSide(true);
+    touch();
+  }
+}
+
+// The peer may have said why already.
+void VerbsLink::fail(const std::string& why) {
+  if (muted_) {
+    endpoint_->destroy();  // nobody has to hear of it
+  }
+  if (endpoint_->destroyed()) {
+    return;
+  }
+  Guard guard(*this);
+  onSocket();
+  if (!guard.destroyed() && !muted_) {
+    lose(why, false);
+  }
+}
+
+void VerbsLink::lose(const std::string& text, bool ended) {
+  Guard guard(*this);
+  report();
+  if (guard.destroyed() || muted_) {
+    return;
+  }
+  endpoint_->destroy();
+  muted_ = true;
+  internal::Cause cause;
+  cause.kind = internal::Cause::Kind::kPeerLost;
+  cause.text = MakeString(str(), ": ", text);
+  handler_.onLost(std::move(cause), ended);
+}
+
+}  // namespace transport::ibverbs
+GLOO_NAMESPACE_END

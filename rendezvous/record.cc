@@ -1,5 +1,6 @@
 #include "rendezvous/record.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "gloo/common/string.h"

@@ -1,11 +1,11 @@
 #include "benchmarks/benchmark/options.h"
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <map>
 
 #include "benchmarks/benchmark/registry.h"
 #include "benchmarks/benchmark/validate.h"
+#include "tools/support/parse.h"
 
 namespace benchmark {
 namespace {

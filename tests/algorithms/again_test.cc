@@ -2,6 +2,7 @@
 // ones, and none after a change. Over lanes, where it is kept.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>

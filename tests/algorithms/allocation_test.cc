@@ -46,13 +46,17 @@ void* operator new(size_t bytes, std::align_val_t alignment) {
   }
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept {
+// Not inlined: gcc would take free() for the wrong way to release what comes of
+// an operator new that it does not look into.
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
   std::free(memory);
 }
+void operator delete(void* memory, size_t) noexcept { operator delete(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept {
+  operator delete(memory);
+}
 void operator delete(void* memory, size_t, std::align_val_t) noexcept {
-  std::free(memory);
+  operator delete(memory);
 }
 
 GLOO_NAMESPACE_BEGIN

@@ -1,6 +1,7 @@
 // The free functions and classes of the API, over a fake channel.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 

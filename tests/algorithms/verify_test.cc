@@ -1,6 +1,8 @@
 // Every algorithm of the catalogue, proven for every size and root.
 #include "algorithms/verify/verify.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "tests/algorithms/jobs.h"

@@ -2,6 +2,7 @@
 // alignments, and what lies beside the result.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>

@@ -1,5 +1,6 @@
 #include "tests/core/reference.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>

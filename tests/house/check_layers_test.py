@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""check_layers.py finds each kind of violation, and nothing in good files."""
+"""The checks find each kind of violation, and nothing in good files."""
 
 import sys
 
 import check_layers
+import check_precompiled
 
 # (file, what it includes, whether it may)
 INCLUDES = [
@@ -52,6 +53,12 @@ def main():
         if bool(list(check_layers.check_built(f"tests/x/{test}",
                                               {"a_test.cc"}))) == good:
             wrong.append(test)
+    included = {"tests/a.cc": ["b.h", "string"], "tests/b.h": ["vector"]}
+    found = list(check_precompiled.missing(
+        "tests/a.cc", "std::vector<std::string> a;  // std::map<>\nstd::mutex m;",
+        included))
+    if found != [("mutex", "std::mutex")]:
+        wrong.append(f"precompiled headers: {found}")
     for one in wrong:
         print(f"judged wrongly: {one}")
     return 1 if wrong else 0

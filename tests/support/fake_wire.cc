@@ -1,5 +1,6 @@
 #include "tests/support/fake_wire.h"
 
+#include <algorithm>
 #include <cstring>
 
 GLOO_NAMESPACE_BEGIN

@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <stdexcept>
 
 #include "gloo/common/string.h"
 #include "tests/support/sanitized.h"

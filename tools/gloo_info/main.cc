@@ -1,12 +1,11 @@
 // Tells what this build of the library can do on this host. Exit status: 0, 1
 // when an RDMA port that was asked for cannot be used, 2 for a bad command
 // line.
-#include <CLI/CLI.hpp>
 #include <iostream>
 
 #include "gloo/config.h"
 #include "tools/gloo_info/reports.h"
-#include "tools/support/command_line.h"
+#include "tools/support/parse.h"
 
 namespace {
 

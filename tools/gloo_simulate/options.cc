@@ -1,10 +1,10 @@
 #include "tools/gloo_simulate/options.h"
 
-#include <CLI/CLI.hpp>
 #include <charconv>
 
 #include "algorithms/hosts.h"
 #include "tools/gloo_simulate/networks.h"
+#include "tools/support/parse.h"
 
 namespace gloo_simulate {
 namespace {

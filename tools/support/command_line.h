@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -24,19 +23,6 @@ struct UsageError : std::runtime_error {
 struct HelpRequest {
   std::string text;
 };
-
-// Throws UsageError or HelpRequest.
-inline void parse(CLI::App& app, int argc, const char* const* argv) {
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    throw HelpRequest{app.help()};
-  } catch (const CLI::ParseError& e) {
-    // There may be advice in further lines; the first says what is wrong.
-    const std::string text = e.what();
-    throw UsageError(text.substr(0, text.find('\n')));
-  }
-}
 
 // The status, unless what was printed has nowhere to go (a full disk, say: the
 // error may be an earlier call's, so errno does not tell).

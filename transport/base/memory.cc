@@ -1,5 +1,6 @@
 #include "transport/base/memory.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 

@@ -3,6 +3,7 @@
 #if GLOO_USE_HWLOC
 #include <hwloc.h>
 
+#include <algorithm>
 #include <fstream>
 #endif
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "gloo/common/error.h"
 #include "gloo/transport/shm/allocate.h"

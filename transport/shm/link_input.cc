@@ -58,7 +58,9 @@ void ShmLink::report() {
 }
 
 bool ShmLink::receive() {
-  for (int i = 0; i < kEventsPerRound; i++) {
+  // A payload whose cell is taken is no reason to be polled again, nor to be
+  // woken: it is delivered in this round.
+  for (int i = 0; i < kEventsPerRound || reader_.atPayload(); i++) {
     const auto event = reader_.next();
     if (event == FrameReader::Event::kNothing) {
       break;

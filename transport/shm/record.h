@@ -126,6 +126,8 @@ class FrameReader {
   // Where the payload goes; null: nowhere.
   void setPlace(char* place) { place_ = place; }
   const char* place() const { return place_; }
+  // After kPayload: next() has something, whether or not ready() says so.
+  bool atPayload() const { return state_ == State::kFirst; }
   bool inFrame() const { return state_ != State::kBetween; }
   const char* error() const { return error_; }
 

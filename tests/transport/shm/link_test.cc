@@ -62,6 +62,26 @@ TEST(ShmLinkTest, AShortBoundWriteLeavesAtOnceOrNotAtAll) {
   EXPECT_FALSE(half.link->writeNow("abcd", 4, {24, 0}, immediate));
 }
 
+// Wherever the round ends: what lies in the ring is all that has us polled
+// again, and nothing else wakes us.
+TEST(ShmLinkTest, AFrameThatHasArrivedIsDeliveredBeforeItSleeps) {
+  for (size_t before = 60; before <= 132; before++) {
+    HalfLink half;
+    FrameWriter peer(half.segment->outgoing(End::kTaker));
+    for (size_t n = 1; n <= before; n++) {
+      put(peer, eager(n, 3), "one");
+    }
+    // With a check it is no small record, and rides in its cell all the same.
+    auto last = eager(before + 1, kInlineBytes);
+    last.check = 1;
+    put(peer, last, std::string(kInlineBytes, 'x'));
+    while (half.poller.arm()) {
+      half.poll();
+    }
+    EXPECT_EQ(half.notes.payloads.size(), before + 1);
+  }
+}
+
 // A bound write may come at any moment of a look at the ring.
 TEST(ShmLinkTest, BoundWritesAndFramesComeWhileTheRingIsRead) {
   constexpr size_t kEach = 50000;

@@ -124,17 +124,27 @@ void DirectRun::reduceInline(char* target, const Part& part, bool wanted) {
   alignas(kLine) char own[Line::kPayloadBytes];
   copy(own, input_, sharedBytes_);
   publishInline(round, own, sharedBytes_);
-  if (wanted) {
-    waitForAll(round);
-    combine(
-        target,
-        [&](int rank) {
-          const char* const payload =
-              rank == rank_ ? own : lane_.line(rank, round).payload;
-          return payload + part.begin;
-        },
-        part.bytes);
+  if (!wanted) {
+    return;
   }
+  waitForAll(round);
+  const auto payload = [&](int rank) {
+    return (rank == rank_ ? own : lane_.line(rank, round).payload) + part.begin;
+  };
+  if (reduce_.kernel != nullptr ||
+      request_.elementSize % (2 * Line::kAlignment) != 0) {
+    return combine(target, payload, part.bytes);
+  }
+  // A function of the caller's may rely on more than a line gives: no type has
+  // more alignment than its size is a multiple of.
+  alignas(kLine) char theirs[Line::kPayloadBytes];
+  combine(
+      target,
+      [&](int rank) {
+        copy(theirs, payload(rank), part.bytes);
+        return static_cast<const char*>(theirs);
+      },
+      part.bytes);
 }
 
 void DirectRun::reduceFlat(bool wanted) {

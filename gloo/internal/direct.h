@@ -43,11 +43,12 @@ namespace internal {
 struct alignas(128) LaneLine {
   static constexpr size_t kFlagLineBytes = 40;  // that come with the flag
   static constexpr size_t kPayloadBytes = 104;
+  static constexpr size_t kAlignment = 8;  // of the payload
 
   std::atomic<uint64_t> round;
   uint64_t check;  // see gloo/internal/check.h
   uint64_t bytes;  // in total: check words hold short hashes of long counts
-  char payload[kPayloadBytes];
+  alignas(kAlignment) char payload[kPayloadBytes];
 };
 static_assert(sizeof(LaneLine) == 128);
 

@@ -50,6 +50,31 @@ TEST_P(CollectivesTest, GiveWhatTheOracleSays) {
   }
 }
 
+template <typename T>
+void checkReductions(const ContextPtr& context) {
+  for (const size_t count : {1, 2, 3, 6, 40, 1000}) {
+    for (int root = 0; root < context->size; root++) {
+      const Call call{count, root, root % 2 == 0, 0, 0};
+      EXPECT_EQ("", testing_support::checkAllreduce<T>(context, call));
+      EXPECT_EQ("", testing_support::checkReduce<T>(context, call));
+      EXPECT_EQ("", testing_support::checkReduceScatter<T>(context, call));
+    }
+  }
+}
+
+TEST_P(CollectivesTest, OperandsOfReductionsAreAligned) {
+  using testing_support::Foreign;
+  for (const int size : {2, 3}) {
+    run(size, [](const ContextPtr& context) {
+      checkReductions<Foreign<8, 8>>(context);
+      checkReductions<Foreign<16, 16>>(context);
+      checkReductions<Foreign<48, 16>>(context);
+      checkReductions<Foreign<32, 32>>(context);
+      checkReductions<Foreign<64, 64>>(context);
+    });
+  }
+}
+
 TEST_P(CollectivesTest, OfManyRanks) {
   for (const int size : {13, 16}) {
     run(size, [size](const ContextPtr& context) {

@@ -31,8 +31,8 @@ struct Call {
 };
 
 // An element type that the library knows nothing about.
-template <size_t kBytes>
-struct Foreign {
+template <size_t kBytes, size_t kAlign = 1>
+struct alignas(kAlign) Foreign {
   uint8_t bytes[kBytes];
   Foreign() = default;
   explicit Foreign(int v) {

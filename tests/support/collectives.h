@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -43,8 +44,23 @@ Options optionsFor(ContextRef context, const Call& call) {
 
 using Function = void (*)(void*, const void*, const void*, size_t);
 
+// As a function of the caller's may: its operands are elements.
+template <typename T>
+void sumOfAligned(void* c, const void* a, const void* b, size_t n) {
+  for (const void* operand : {const_cast<const void*>(c), a, b}) {
+    if (reinterpret_cast<uintptr_t>(operand) % alignof(T) != 0) {
+      throw std::runtime_error("an operand is not aligned");
+    }
+  }
+  sum<T>(c, a, b, n);
+}
+
 template <typename T>
 AllreduceOptions::Func adder() {
+  if constexpr (internal::elementTypeOf<T>() ==
+                internal::ElementType::kUnknown) {
+    return static_cast<Function>(&sumOfAligned<T>);
+  }
   return static_cast<Function>(&sum<T>);
 }
 

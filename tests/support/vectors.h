@@ -27,7 +27,7 @@ class VectorArena {
   }
   void use(VectorMemory memory) { memory_ = memory; }
 
-  void* take(size_t bytes) {
+  void* take(size_t bytes, std::align_val_t alignment) {
     if (memory_ == VectorMemory::kArena && bytes <= kBytes - used_) {
       if (!arena_) {
         arena_ = transport::shm::allocate(kBytes);
@@ -43,15 +43,15 @@ class VectorArena {
       own_.emplace(at, std::move(memory));
       return at;
     }
-    return ::operator new(bytes);
+    return ::operator new(bytes, alignment);
   }
-  void give(void* at) {
+  void give(void* at, std::align_val_t alignment) {
     const auto* const begin = static_cast<const char*>(arena_.data());
     const auto* const byte = static_cast<const char*>(at);
     if (begin != nullptr && begin <= byte && byte < begin + kBytes) {
       used_ = --vectors_ == 0 ? 0 : used_;
     } else if (own_.erase(at) == 0) {
-      ::operator delete(at);
+      ::operator delete(at, alignment);
     }
   }
 
@@ -72,10 +72,13 @@ struct VectorAllocator {
   template <typename U>
   VectorAllocator(const VectorAllocator<U>&) {}  // NOLINT: converting
   T* allocate(size_t n) {
-    return static_cast<T*>(VectorArena::mine().take(n * sizeof(T)));
+    return static_cast<T*>(VectorArena::mine().take(n * sizeof(T), kAlign));
   }
-  void deallocate(T* at, size_t) { VectorArena::mine().give(at); }
+  void deallocate(T* at, size_t) { VectorArena::mine().give(at, kAlign); }
   bool operator==(const VectorAllocator&) const { return true; }
+
+ private:
+  static constexpr std::align_val_t kAlign{alignof(T)};
 };
 
 template <typename T>

@@ -178,7 +178,9 @@ void Connecting::checkClaim(const Bytes& bytes) {
   }
   // An earlier context of this process, not one that is being connected now,
   // has had its time.
-  const bool sameProcess = other.hostId == own_.hostId && other.pid == own_.pid;
+  const bool sameProcess = other.hostId == own_.hostId &&
+                           other.pidNamespace == own_.pidNamespace &&
+                           other.pid == own_.pid;
   if (sameProcess ? Claim::isHeld(other.nonce) : isAlive(other)) {
     giveUp(describeDuplicate(other.text));
   }

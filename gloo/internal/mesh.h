@@ -26,8 +26,9 @@ struct Profile;
 struct PeerAddress {
   int rank = -1;
   int size = 0;
-  uint64_t nonce = 0;   // random; new for each transport context
-  uint64_t hostId = 0;  // equal for processes that share a kernel
+  uint64_t nonce = 0;         // random; new for each transport context
+  uint64_t hostId = 0;        // equal for processes that share a kernel
+  uint32_t pidNamespace = 0;  // in which `pid` counts; 0: not known
   int pid = 0;
   std::string text;  // "tcp 10.0.0.1:41234 (host node7, pid 1234)"
   std::vector<char> bytes;

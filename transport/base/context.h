@@ -296,6 +296,8 @@ class Context final : public transport::Context,
   bool allConnectedLocked() const;
   // The peers that do not answer a greeting within a moment.
   std::vector<int> silentRanks(ProgressDomain::Lock& lock);
+  // The pid that this process knows the peer's by; 0: none.
+  int visiblePid(const AddressRecord& peer) const;
   void callPeers();
   void call(int peer);
   void probe(int peer);

@@ -1,13 +1,12 @@
 // Which peers are alive, as far as this process can tell.
-#include <signal.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <map>
 
-#include "gloo/common/string.h"
 #include "transport/base/context.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -59,19 +58,25 @@ std::vector<int> Context::silentRanks(ProgressDomain::Lock& lock) {
   return silent;
 }
 
+int Context::visiblePid(const AddressRecord& peer) const {
+  const bool visible = peer.hostId == device_->hostId() &&
+                       peer.pidNamespace != 0 &&
+                       peer.pidNamespace == pidNamespace();
+  return visible ? static_cast<int>(peer.pid) : 0;
+}
+
+// A zombie has ended too: its parent has not looked yet.
 bool Context::isGone(const internal::PeerAddress& peer) const {
-  if (peer.hostId != device_->hostId() || peer.pid <= 0) {
+  const int pid = visiblePid(decodeAddress(peer.bytes));
+  if (pid <= 0) {
     return false;
   }
-  std::ifstream file(MakeString("/proc/", peer.pid, "/stat"));
-  const std::string stat(std::istreambuf_iterator<char>(file), {});
-  const size_t afterName = stat.rfind(')');
-  if (afterName != std::string::npos && afterName + 2 < stat.size()) {
-    // A zombie has died too: its parent has not looked yet.
-    const char state = stat[afterName + 2];
-    return state == 'Z' || state == 'X';
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!process) {
+    return errno == ESRCH;
   }
-  return kill(peer.pid, 0) != 0 && errno == ESRCH;
+  pollfd ended{process.get(), POLLIN, 0};
+  return ::poll(&ended, 1, 0) == 1;
 }
 
 }  // namespace transport::base

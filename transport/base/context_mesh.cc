@@ -64,6 +64,7 @@ PeerAddress toPeerAddress(const AddressRecord& record,
   peer.size = record.size;
   peer.nonce = record.nonce;
   peer.hostId = record.hostId;
+  peer.pidNamespace = record.pidNamespace;
   peer.pid = static_cast<int>(record.pid);
   peer.text = MakeString(record.linkKind, " ", endpointOf(record).str(),
                          " (host ", record.host, ", pid ", record.pid, ")");
@@ -80,6 +81,7 @@ PeerAddress Context::address() {
   record.size = size();
   record.nonce = nonce_;
   record.hostId = device_->hostId();
+  record.pidNamespace = pidNamespace();
   record.pid = static_cast<uint32_t>(getpid());
   record.host = getHostname();
   record.linkKind = device_->factory().kind();
@@ -308,9 +310,8 @@ void Context::joinLifelines() {
   std::vector<Lifelines::Peer> peers;
   for (const Peer& p : peers_) {
     if (p.known) {
-      peers.push_back({p.record.rank, p.record.nonce, p.endpoint,
-                       p.record.hostId == device_->hostId(),
-                       static_cast<int>(p.record.pid)});
+      peers.push_back(
+          {p.record.rank, p.record.nonce, p.endpoint, visiblePid(p.record)});
     }
   }
   joined_ = true;

@@ -1,6 +1,7 @@
 #include "transport/base/device.h"
 
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -81,6 +82,13 @@ uint64_t hostIdentity() {
   const uint64_t high = crc32c(text);
   text += "host";
   return high << 32 | crc32c(text);
+}
+
+uint32_t pidNamespace() {
+  struct stat info {};
+  return ::stat("/proc/self/ns/pid", &info) == 0
+             ? static_cast<uint32_t>(info.st_ino)
+             : 0;
 }
 
 uint64_t randomNonce() {

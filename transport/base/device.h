@@ -99,6 +99,10 @@ class Device final : public transport::Device, private Poller {
 // is not enough to share memory: transports prove that themselves.
 uint64_t hostIdentity();
 
+// The kernel's number of the PID namespace in which this process has its pid;
+// 0: not known. Containers of one kernel have their own.
+uint32_t pidNamespace();
+
 // From the system's random source.
 uint64_t randomNonce();
 

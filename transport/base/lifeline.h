@@ -25,8 +25,7 @@ class Lifelines {
     int rank = -1;
     uint64_t nonce = 0;  // of its transport context
     SocketAddress endpoint;
-    bool sameHost = false;  // then also watched by pidfd
-    int pid = 0;
+    int pid = 0;  // then also watched by pidfd; 0: it has no pid here
   };
 
   // Called from the lifeline thread, without any lock, at most once per world.

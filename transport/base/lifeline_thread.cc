@@ -137,8 +137,7 @@ void Lifelines::Impl::openLine(uint64_t id, Line& line, UniqueFd socket) {
     if (world.cause) {
       line.open->sayCause(*world.cause);
     }
-    if (line.peer.sameHost && line.peer.pid > 0 &&
-        line.peer.pid != ::getpid()) {
+    if (line.peer.pid > 0 && line.peer.pid != ::getpid()) {
       line.pidfd = UniqueFd(
           static_cast<int>(::syscall(SYS_pidfd_open, line.peer.pid, 0)));
     }
@@ -203,7 +202,7 @@ void Lifelines::Impl::learn(Key key, const internal::Cause& cause,
   }
 }
 
-// Either the peer, or whoever has its number in another PID namespace: ask.
+// Either the peer, or whoever had its number after it: ask.
 void Lifelines::Impl::onProcessEnd(uint64_t id, Line& line) {
   line.pidfd.reset();
   onOpen(id, line);

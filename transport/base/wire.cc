@@ -189,6 +189,7 @@ std::vector<char> encode(const AddressRecord& a) {
   w.put(a.size);
   w.put(a.nonce);
   w.put(a.hostId);
+  w.put(a.pidNamespace);
   w.put(a.pid);
   w.putBytes(a.host, 32);
   w.put(a.family);
@@ -214,6 +215,7 @@ AddressRecord decodeAddress(std::span<const char> bytes) {
   a.size = r.get<int32_t>();
   a.nonce = r.get<uint64_t>();
   a.hostId = r.get<uint64_t>();
+  a.pidNamespace = r.get<uint32_t>();
   a.pid = r.get<uint32_t>();
   a.host = r.getBytes<std::string>(32);
   a.family = r.get<uint8_t>();

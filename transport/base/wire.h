@@ -21,7 +21,7 @@ GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 
 constexpr uint32_t kWireMagic = 0x314f4c47;  // "GLO1"
-constexpr uint16_t kWireVersion = 3;
+constexpr uint16_t kWireVersion = 4;
 
 // Bytes that are not what this header says. Never leaves transport/.
 struct WireError : std::runtime_error {
@@ -192,6 +192,7 @@ struct AddressRecord {
   int32_t size = 0;
   uint64_t nonce = 0;
   uint64_t hostId = 0;
+  uint32_t pidNamespace = 0;  // pidNamespace() of the process
   uint32_t pid = 0;
   std::string host;    // for people; at most 32 bytes are sent
   uint8_t family = 0;  // 4 or 6

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <net/if.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -15,6 +16,7 @@
 #include <cstring>
 
 #include "gloo/internal/channel.h"
+#include "gloo/internal/mesh.h"
 #include "gloo/rendezvous/file_store.h"
 #include "gloo/transport/tcp/device.h"
 #include "tests/support/process_group.h"
@@ -181,6 +183,73 @@ TEST_F(NamespacesTest, WithoutRoomForASegmentItIsTcp) {
       ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
     }
   });
+}
+
+// What a rank that connects knows of another one's process.
+class ProcessTest : public testing::Test {
+ protected:
+  static std::shared_ptr<transport::Context> makeContext(int rank) {
+    return transport::tcp::CreateDevice("127.0.0.1")->createContext(rank, 2);
+  }
+  void publish(transport::Context& context) {
+    store_.set("address", internal::Mesh::of(context).address().bytes);
+  }
+  // Whether it is gone, in the eyes of this process.
+  bool isGone(pid_t* pid) {
+    const auto context = makeContext(0);
+    internal::Mesh& mesh = internal::Mesh::of(*context);
+    const auto peer = mesh.decode(store_.get("address"));
+    *pid = peer.pid;
+    return mesh.isGone(peer);
+  }
+
+  ScratchDirectory directory_;
+  rendezvous::FileStore store_{directory_.path()};
+};
+
+TEST_F(ProcessTest, WhoHasNoNumberInOurNamespaceIsNotGone) {
+  SKIP_IF_MISSING("namespaces", whyWithout(CLONE_NEWPID));
+  ProcessGroup ranks(2, [&](Child& child) {
+    if (child.rank == 1) {
+      const auto context = makeContext(1);
+      publish(*context);
+      store_.get("looked");
+      return;
+    }
+    enter(CLONE_NEWPID);
+    inChild([&] {
+      pid_t pid = 0;
+      EXPECT_FALSE(isGone(&pid));
+      EXPECT_EQ(::kill(pid, 0), -1) << "it has a number here: " << pid;
+      store_.set("looked", {});
+    });
+  });
+  ranks.joinAll();
+}
+
+TEST_F(ProcessTest, WhoHasEndedIsGoneInANamespaceWithAnothersProc) {
+  SKIP_IF_MISSING("namespaces", whyWithout(CLONE_NEWPID));
+  ProcessGroup ranks(1, [&](Child&) {
+    enter(CLONE_NEWPID);
+    inChild([&] {
+      const pid_t other = ::fork();
+      ASSERT_GE(other, 0);
+      if (other == 0) {
+        publish(*makeContext(1));
+        ::_exit(0);
+      }
+      siginfo_t ended;
+      ASSERT_EQ(
+          ::waitid(P_PID, static_cast<id_t>(other), &ended, WEXITED | WNOWAIT),
+          0);
+      pid_t pid = 0;
+      EXPECT_TRUE(isGone(&pid)) << "a zombie";
+      EXPECT_EQ(pid, other);
+      EXPECT_EQ(::waitpid(other, nullptr, 0), other);
+      EXPECT_TRUE(isGone(&pid));
+    });
+  });
+  ranks.joinAll();
 }
 
 }  // namespace

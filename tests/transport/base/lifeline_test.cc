@@ -71,7 +71,7 @@ class Rank {
       int pid = 0;
       all >> port >> pid;
       if (peer != rank) {
-        peers_.push_back({peer, nonceOf(peer), loopback(port), true, pid});
+        peers_.push_back({peer, nonceOf(peer), loopback(port), pid});
       }
     }
   }

@@ -39,6 +39,7 @@ AddressRecord someAddress() {
   a.size = 8;
   a.nonce = 0x0102030405060708;
   a.hostId = 0x1112131415161718;
+  a.pidNamespace = 0x21222324;
   a.pid = 4711;
   a.host = "node7";
   a.family = 4;
@@ -77,15 +78,15 @@ std::vector<char> bytesOf(const FrameHeader& header) {
 }
 
 // These were made by another program from the prose of wire.h: what is on the
-// wire must not change while the version is 3.
+// wire must not change while the version is 4.
 const char* const kGoldenHello =
-    "474c4f31460000006e0a0eca03000302040302010200000005000000f9ffffff"
+    "474c4f3146000000b18973ce04000302040302010200000005000000f9ffffff"
     "1817161514131211282726252423222138373635343332310300746370020000"
     "ff0300776879";
 const char* const kGoldenAddress =
-    "41474c3151000000204289aa0300030000000800000008070605040302011817"
-    "1615141312116712000005006e6f646537040a00000100000000000000000000"
-    "000009000000efbe030074637002000102";
+    "41474c3155000000b66f2dc20400030000000800000008070605040302011817"
+    "161514131211242322216712000005006e6f646537040a000001000000000000"
+    "00000000000009000000efbe030074637002000102";
 const char* const kGoldenCause = "0201000000ffffffff0400676f6e65";
 const char* const kGoldenFrame =
     "0307020111000000242322213433323148474645444342415857565554535251"
@@ -205,6 +206,7 @@ TEST(WireTest, AddressKeepsEveryField) {
   EXPECT_EQ(a.size, want.size);
   EXPECT_EQ(a.nonce, want.nonce);
   EXPECT_EQ(a.hostId, want.hostId);
+  EXPECT_EQ(a.pidNamespace, want.pidNamespace);
   EXPECT_EQ(a.pid, want.pid);
   EXPECT_EQ(a.host, want.host);
   EXPECT_EQ(a.family, want.family);

@@ -44,8 +44,13 @@ int ProcessMemory::read(char* local, uint64_t remote, size_t bytes) const {
     remote += static_cast<uint64_t>(n);
     bytes -= static_cast<size_t>(n);
   }
-  pollfd alive{process_.get(), POLLIN, 0};
-  return ::poll(&alive, 1, 0) == 0 ? 0 : ESRCH;
+  // poll(2) looks, and yet ends with EINTR where a signal is pending.
+  pollfd ended{process_.get(), POLLIN, 0};
+  int n = 0;
+  do {
+    n = ::poll(&ended, 1, 0);
+  } while (n < 0 && errno == EINTR);
+  return n == 0 ? 0 : ESRCH;
 }
 
 }  // namespace transport::shm

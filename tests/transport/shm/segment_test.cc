@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <functional>
 
 #include "gloo/common/error.h"
@@ -156,6 +158,31 @@ TEST(ProcessMemoryTest, MemoryThatIsNotThereIsAnError) {
                              reinterpret_cast<uint64_t>(secret.data()), secret);
   char byte;
   EXPECT_EQ(memory.read(&byte, 8, 1), EFAULT);
+}
+
+volatile std::sig_atomic_t signals = 0;
+
+// A profiler's, say. One comes in the middle of any call before long.
+TEST(ProcessMemoryTest, SignalsAreNoEndOfTheProcess) {
+  const Secret secret = makeSecret();
+  const auto at = reinterpret_cast<uint64_t>(secret.data());
+  const ProcessMemory memory(::getpid(), at, secret);
+  struct sigaction action {};
+  struct sigaction before {};
+  action.sa_handler = [](int) { signals = signals + 1; };
+  action.sa_flags = SA_RESTART;
+  ASSERT_EQ(::sigaction(SIGALRM, &action, &before), 0);
+  const itimerval often{{0, 20}, {0, 20}};
+  const itimerval never{};
+  ASSERT_EQ(::setitimer(ITIMER_REAL, &often, nullptr), 0);
+  int error = 0;
+  char byte = 0;
+  while (signals < 5000 && error == 0) {
+    error = memory.read(&byte, at, 1);
+  }
+  ::setitimer(ITIMER_REAL, &never, nullptr);
+  ::sigaction(SIGALRM, &before, nullptr);
+  EXPECT_EQ(error, 0);
 }
 
 }  // namespace

@@ -18,13 +18,18 @@ uint16_t sequenceFor(uint64_t number) {
   return internal::sequenceAfter(static_cast<uint16_t>((number - 1) % kCycle));
 }
 
+// The first number from `from` on that a sequence stands for.
+uint64_t numberFrom(uint64_t from, uint16_t sequence) {
+  return from + (sequence + kCycle - from % kCycle) % kCycle;
+}
+
 // The number that a sequence stands for on a rank that has begun `begun`
 // operations: one of the kRemembered latest, or one that is ahead. 0: none.
 uint64_t numberFor(uint16_t sequence, uint64_t begun) {
-  const uint64_t ahead = (sequence + kCycle - begun % kCycle) % kCycle;
-  const uint64_t behind = kCycle - ahead;
+  const uint64_t number = numberFrom(begun, sequence);
+  const uint64_t behind = begun + kCycle - number;
   return behind < Agreement::kRemembered && behind < begun ? begun - behind
-                                                           : begun + ahead;
+                                                           : number;
 }
 
 }  // namespace
@@ -39,6 +44,7 @@ Agreement::Tag& Agreement::at(uint64_t tag) {
   fresh.counted = begun.has_value();
   fresh.begun = fresh.latest = begun.value_or(0);
   std::fill(fresh.entries.begin(), fresh.entries.end(), Entry{});
+  fresh.farAhead.clear();
   byUse_.pushBack(&fresh);
   return fresh;
 }
@@ -103,6 +109,24 @@ uint64_t Agreement::begin(uint64_t tag, uint64_t word,
   return mine.word;
 }
 
+// The words of a peer come in the order of its operations, so those of one that
+// is so far ahead that its sequence has come round go on from its last one.
+uint64_t Agreement::numberOf(Tag& tag, int peer, uint16_t sequence) {
+  uint64_t number = 0;
+  const auto far = tag.farAhead.find(peer);
+  if (far != tag.farAhead.end() && far->second > tag.begun) {
+    number = numberFrom(far->second, sequence);
+  } else {
+    number = numberFor(sequence, tag.begun);
+  }
+  if (number > tag.begun + kCycle / 2) {
+    tag.farAhead[peer] = number;
+  } else if (far != tag.farAhead.end()) {
+    tag.farAhead.erase(far);
+  }
+  return number;
+}
+
 std::optional<Agreement::Conflict> Agreement::compare(int peer, uint64_t tag,
                                                       uint64_t word,
                                                       bool isMessage) {
@@ -112,7 +136,7 @@ std::optional<Agreement::Conflict> Agreement::compare(int peer, uint64_t tag,
   if (!t.counted || sequence == 0) {
     return std::nullopt;
   }
-  const uint64_t number = numberFor(sequence, t.begun);
+  const uint64_t number = numberOf(t, peer, sequence);
   Entry& place = entry(t, number);
   if (number > t.begun && place.number != number) {
     place = {number, theirs};

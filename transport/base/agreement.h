@@ -74,10 +74,13 @@ class Agreement {
     uint64_t begun = 0;          // operations, by this rank
     uint64_t latest = 0;         // number that anybody has mentioned
     std::vector<Entry> entries;  // by number, modulo their count: a power of 2
+    // By peers that have begun half a cycle more than this rank: their last.
+    std::unordered_map<int, uint64_t> farAhead;
   };
 
   std::optional<Conflict> compare(int peer, uint64_t tag, uint64_t word,
                                   bool isMessage);
+  static uint64_t numberOf(Tag& tag, int peer, uint16_t sequence);
   Tag& at(uint64_t tag);
   Tag& renew(uint64_t tag);
   Entry& entry(Tag& tag, uint64_t number);

@@ -144,6 +144,35 @@ TEST(AgreementTest, WordsThatAreAheadAreNotForgotten) {
 }
 
 // Ranks whose threads take the tags in different orders agree all the same.
+// The root of many small broadcasts may be ahead by more than a cycle of the
+// sequence, and another peer by nothing.
+TEST(AgreementTest, APeerMayBeAheadByCycles) {
+  constexpr uint64_t kOperations = 3 * CheckFields::kMaxSequence;
+  const auto said = [](int peer, uint64_t number) {
+    const bool wrong = peer == 1 && number == kOperations - 5;
+    const auto before = (number - 1) % CheckFields::kMaxSequence;
+    return withSequence(wordOf(wrong ? 2 : 1),
+                        internal::sequenceAfter(static_cast<uint16_t>(before)));
+  };
+  Agreement agreement(0);
+  for (uint64_t i = 0; i < 50; i++) {
+    begin(agreement, kTag, wordOf(1));
+  }
+  for (uint64_t number = 45; number <= kOperations; number++) {
+    ASSERT_FALSE(agreement.heard(1, kTag, said(1, number), false).has_value())
+        << number;
+  }
+  for (uint64_t number = 51; number <= kOperations; number++) {
+    const bool contradicted = number == kOperations - 5;
+    ASSERT_EQ(contradicted,
+              agreement.heard(2, kTag, said(2, number), true).has_value())
+        << number;
+    Conflict conflict;
+    agreement.begin(kTag, wordOf(1), &conflict);
+    ASSERT_EQ(contradicted, conflict.has_value()) << number;
+  }
+}
+
 TEST(AgreementTest, RanksInDifferentOrdersAgree) {
   std::mt19937 random(1);
   std::vector<std::unique_ptr<Agreement>> ranks;

@@ -1,5 +1,6 @@
 #include "transport/tcp/interfaces.h"
 
+#include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
@@ -8,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include "gloo/common/error.h"
 
@@ -16,6 +18,11 @@ namespace transport::tcp {
 namespace {
 
 using base::SocketAddress;
+
+// 127.0.0.0/8, all of which is this host's although one address is listed.
+bool isIn127(const SocketAddress& address) {
+  return address.family() == AF_INET && address.isLoopback();
+}
 
 bool sameHost(SocketAddress a, SocketAddress b) {
   if (a.family() != b.family()) {
@@ -68,6 +75,18 @@ bool allLoopback(const std::vector<SocketAddress>& addresses) {
                      [](const auto& it) { return it.isLoopback(); });
 }
 
+// A name of 127.0.1.1 is this host's, with its domain perhaps (Debian's
+// reference, 5.1.1). The number itself means itself.
+bool isDebiansOwnName(const std::string& host,
+                      const std::vector<SocketAddress>& addresses) {
+  in_addr number{};
+  return ::inet_pton(AF_INET, host.c_str(), &number) != 1 &&
+         !addresses.empty() &&
+         std::all_of(addresses.begin(), addresses.end(), [](const auto& it) {
+           return withoutPort(it) == "127.0.1.1";
+         });
+}
+
 class Chooser {
  public:
   Chooser(const Wanted& wanted, const std::vector<Interface>& interfaces)
@@ -90,18 +109,24 @@ class Chooser {
     return found;  // IPv6 where there is no IPv4
   }
 
-  const Interface* byAddresses(const std::vector<SocketAddress>& addresses,
-                               bool loopback) const {
+  std::optional<Interface> byAddresses(
+      const std::vector<SocketAddress>& addresses, bool loopback) const {
     for (const SocketAddress& address : addresses) {
       const Interface* found = first([&](const Interface& interface) {
         return (loopback || !interface.loopback) &&
-               sameHost(interface.address, address);
+               (sameHost(interface.address, address) ||
+                (isIn127(interface.address) && isIn127(address)));
       });
       if (found != nullptr) {
-        return found;
+        Interface chosen = *found;
+        if (isIn127(address)) {
+          chosen.address = address;
+          chosen.address.setPort(0);
+        }
+        return chosen;
       }
     }
-    return nullptr;
+    return std::nullopt;
   }
 
   const Interface* automatic() const {
@@ -114,8 +139,8 @@ class Chooser {
   }
 
   Interface byAddress() const {
-    const Interface* found = byAddresses({wanted_.address}, true);
-    if (found == nullptr) {
+    const auto found = byAddresses({wanted_.address}, true);
+    if (!found) {
       fail("none that is up has the address " + withoutPort(wanted_.address));
     }
     return *found;
@@ -141,9 +166,12 @@ class Chooser {
     std::string why = "none of its addresses is this host's";
     const auto addresses = resolve(host, wanted_.family, &why);
     // Many hosts give their own name a loopback address: no use to the others.
-    const bool own = host == ownName;
-    const Interface* found = byAddresses(addresses, !own);
-    if (found == nullptr && (any || (own && allLoopback(addresses)))) {
+    const bool own = host == ownName || isDebiansOwnName(host, addresses);
+    if (const auto found = byAddresses(addresses, !own)) {
+      return *found;
+    }
+    const Interface* found = nullptr;
+    if (any || (own && allLoopback(addresses))) {
       found = automatic();
     }
     if (found == nullptr) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "gloo/common/error.h"
+#include "gloo/transport/tcp/device.h"
 #include "transport/tcp/interfaces.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -29,7 +30,7 @@ SocketAddress address(const std::string& text) {
 // "node7" is this host; its name resolves to loopback, as Debian does it.
 std::vector<SocketAddress> resolve(const std::string& host, int,
                                    std::string* why) {
-  if (host == "node7") {
+  if (host == "node7" || host == "node7.example.org" || host == "127.0.1.1") {
     return {address("127.0.1.1")};
   }
   if (host == "node7-ib") {
@@ -80,6 +81,7 @@ std::string chosen(const Wanted& wanted) {
 TEST(TcpInterfaces, AutomaticallyOneThatOtherHostsCanReach) {
   EXPECT_EQ("10.0.0.7:0", chosen({}));
   EXPECT_EQ("10.0.0.7:0", chosen(host("node7")));
+  EXPECT_EQ("10.0.0.7:0", chosen(host("node7.example.org")));
   EXPECT_EQ("[fd00::7]:0", chosen(name("", AF_INET6)));
 }
 
@@ -94,6 +96,16 @@ TEST(TcpInterfaces, LoopbackWhenAskedForOrWhenThereIsNothingElse) {
   auto alone = node7();
   alone.resize(2);
   EXPECT_EQ("lo", chooseInterface({}, alone, "node7", &resolve).name);
+}
+
+// One of them is listed, but all can be bound.
+TEST(TcpInterfaces, AnyAddressOfTheLoopbackNetwork) {
+  EXPECT_EQ("127.0.1.1:0", chosen(host("127.0.1.1")));
+  EXPECT_EQ("127.0.0.2:0", chosen(at("127.0.0.2")));
+  for (const char* text : {"127.0.1.1", "127.0.0.2"}) {
+    transport::tcp::attr wanted(text);
+    EXPECT_NO_THROW(transport::tcp::CreateDevice(wanted));
+  }
 }
 
 TEST(TcpInterfaces, ByNameAndByAddress) {

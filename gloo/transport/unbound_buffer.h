@@ -82,8 +82,9 @@ class GLOO_API UnboundBuffer {
                     size_t nbytes = kUnspecifiedByteCount) = 0;
 
   // Start a receive into [offset, offset + nbytes) from srcRank, or from
-  // whichever of srcRanks sends first. A shorter message is received; a longer
-  // one is an error on both sides.
+  // whichever of srcRanks sends first (beside others, the own rank is passed
+  // over). A shorter message is received; a longer one is an error on both
+  // sides.
   virtual void recv(int srcRank, uint64_t slot, size_t offset = 0,
                     size_t nbytes = kUnspecifiedByteCount) = 0;
   virtual void recv(std::vector<int> srcRanks, uint64_t slot, size_t offset = 0,

@@ -225,6 +225,8 @@ class Context final : public transport::Context,
   std::weak_ptr<const void> alive() const { return alive_; }
   void forgetKept(KeptMemory& kept);
   uint64_t nonce() const { return nonce_; }
+  // Of the peer's context; 0: not known yet.
+  uint64_t nonceOf(int peer) const;
 
   // ---- These take the lock. ----
   void checkUsable(const char* what) const;

@@ -178,8 +178,13 @@ std::unique_ptr<KeptMemory> Context::keepAs(MemoryKind kind, void* data,
 }
 
 void Context::forgetKept(KeptMemory& kept) {
-  std::erase_if(kept_,
-                [&](const auto& entry) { return entry.second == &kept; });
+  auto [it, end] = kept_.equal_range(kept.data());
+  while (it != end && it->second != &kept) {
+    ++it;
+  }
+  if (it != end) {
+    kept_.erase(it);
+  }
 }
 
 // Of kept memory that begins at the same byte or before the operation's, the

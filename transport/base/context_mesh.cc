@@ -139,10 +139,13 @@ Context::PeerState Context::peerState(int peer) const {
 
 uint64_t Context::peerNonce(int peer) const {
   auto lock = device_->domain().lock();
+  const bool connected =
+      peers_[static_cast<size_t>(peer)].state == PeerState::kConnected;
+  return connected ? nonceOf(peer) : 0;
+}
+
+uint64_t Context::nonceOf(int peer) const {
   const Peer& p = peers_[static_cast<size_t>(peer)];
-  if (p.state != PeerState::kConnected) {
-    return 0;
-  }
   // A lazy pair is only known to be there under the address that was probed.
   return p.nonce != 0 ? p.nonce : p.record.nonce;
 }

@@ -23,6 +23,7 @@ class KeptMemory final : public internal::KeptMemory {
              bool bothWays);
   ~KeptMemory() override;
 
+  const char* data() const { return data_; }
   bool holds(const internal::Operation& op) const;
   size_t offsetOf(const internal::Operation& op) const {
     return static_cast<size_t>(op.data - data_);

@@ -1,5 +1,7 @@
 #include "transport/base/unbound_buffer.h"
 
+#include <algorithm>
+
 #include "gloo/common/logging.h"
 #include "transport/base/region_key.h"
 
@@ -18,11 +20,17 @@ UnboundBuffer::~UnboundBuffer() {
     return;
   }
   auto lock = context_.lock();
-  context_.cancelOwned(lock, *this);
+  // These look at all that is pending in the context.
+  const bool pending = sends_.pending + recvs_.pending > 0;
+  if (pending) {
+    context_.cancelOwned(lock, *this);
+  }
   if (exported_ != 0) {
     context_.withdrawRegion(lock, exported_);
   }
-  context_.disown(*this);
+  if (pending) {
+    context_.disown(*this);
+  }
   for (Side* side : {&sends_, &recvs_}) {
     while (Operation* op = side->ended.popFront()) {
       context_.operations.give(op);
@@ -166,6 +174,13 @@ void UnboundBuffer::recv(int srcRank, uint64_t slot, size_t offset,
 void UnboundBuffer::recv(std::vector<int> srcRanks, uint64_t slot,
                          size_t offset, size_t nbytes) {
   const size_t bytes = checkedBytes("recv", offset, nbytes);
+  // A caller may list all ranks, and some more than once (PyTorch does both):
+  // no message comes from this rank, and a source counts once.
+  std::sort(srcRanks.begin(), srcRanks.end());
+  srcRanks.erase(std::unique(srcRanks.begin(), srcRanks.end()), srcRanks.end());
+  if (srcRanks.size() > 1) {
+    std::erase(srcRanks, context_.rank());
+  }
   if (srcRanks.size() == 1) {
     recv(srcRanks[0], slot, offset, bytes);
     return;
@@ -223,6 +238,11 @@ void UnboundBuffer::request(const RemoteKey& anyKey, bool isPut, uint64_t slot,
     return;
   }
   Pair& pair = context_.presentPair(key->rank, nullptr);
+  // Regions are numbered by each context from 1.
+  const uint64_t peer = context_.nonceOf(key->rank);
+  GLOO_ENFORCE(peer == 0 || peer == key->nonce, what, " with a key of rank ",
+               key->rank, " that is of another context, or of a process that ",
+               "was there before");
   Operation& op =
       newOperation(isPut, isPut ? kPutRequest : kGetRequest, offset, nbytes);
   op.peer = key->rank;

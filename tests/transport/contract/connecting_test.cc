@@ -192,6 +192,44 @@ TEST_P(ConnectingTest, ASecondMeshOverTheFirst) {
   });
 }
 
+// Both contexts of a rank may number their memory alike.
+TEST_P(ConnectingTest, AKeyOfAnotherContextIsRefused) {
+  runContexts(2, [&](const std::shared_ptr<Context>& context) {
+    auto device = maker()();
+    const auto second = rendezvous::ContextFactory(context).makeContext(device);
+    const int peer = 1 - context->rank;
+    std::vector<char> bytes(100, 'x');
+    auto of1 = context->createUnboundBuffer(bytes.data(), bytes.size());
+    auto of2 = second->createUnboundBuffer(bytes.data(), bytes.size());
+    std::string key = of1->getRemoteKey()->serialize();
+    (void)of2->getRemoteKey();
+    key.resize(200, ' ');  // keys differ in length
+    auto mine = context->createUnboundBuffer(key.data(), key.size());
+    std::string theirs(key.size(), '\0');
+    auto in = context->createUnboundBuffer(theirs.data(), theirs.size());
+    in->recv(peer, 1);
+    mine->send(peer, 1);
+    EXPECT_TRUE(mine->waitSend());
+    EXPECT_TRUE(in->waitRecv());
+    theirs.erase(theirs.find_last_not_of(' ') + 1);
+
+    std::vector<char> source(100, 'y');
+    auto out = second->createUnboundBuffer(source.data(), source.size());
+    const auto wrong = second->deserializeRemoteKey(theirs);
+    EXPECT_THROW(out->put(*wrong, 2, 0, 0, 100), EnforceNotMet);
+    EXPECT_THROW(out->get(*wrong, 2, 0, 0, 100), EnforceNotMet);
+    // And both contexts go on.
+    for (const auto& one : {context, second}) {
+      auto buffer = one->createUnboundBuffer(source.data(), source.size());
+      buffer->send(peer, 3);
+      buffer->recv(peer, 3);
+      EXPECT_TRUE(buffer->waitSend());
+      EXPECT_TRUE(buffer->waitRecv());
+    }
+    EXPECT_EQ(bytes, std::vector<char>(100, 'x'));
+  });
+}
+
 GLOO_CONTRACT_SUITE(ConnectingTest);
 
 }  // namespace

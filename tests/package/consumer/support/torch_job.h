@@ -84,8 +84,9 @@ inline void runMessages(const ContextPtr& context, uint32_t tag) {
     CHECK(buffer->waitSend());
     return;
   }
-  std::vector<int> sources;
-  for (int i = 1; i < size; i++) {
+  // As ProcessGroupGloo makes it: as many zeros as ranks, then all ranks.
+  std::vector<int> sources(size);
+  for (int i = 0; i < size; i++) {
     sources.push_back(i);
   }
   std::vector<bool> seen(size, false);

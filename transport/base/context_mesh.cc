@@ -43,6 +43,23 @@ SocketAddress endpointOf(const AddressRecord& record) {
   return {reinterpret_cast<sockaddr*>(&in6), sizeof(in6)};
 }
 
+// How a rank at `mine` reaches it. The zone of a link-local address is the
+// number of an interface of the host that uses the address (RFC 4007, section
+// 6).
+SocketAddress reachedFrom(const SocketAddress& mine,
+                          const AddressRecord& record) {
+  AddressRecord reached = record;
+  if (mine.family() == AF_INET6 && record.family == 6) {
+    const auto* own = reinterpret_cast<const sockaddr_in6*>(mine.get());
+    in6_addr theirs{};
+    std::memcpy(&theirs, record.ip.data(), sizeof(theirs));
+    if (IN6_IS_ADDR_LINKLOCAL(&theirs) && own->sin6_scope_id != 0) {
+      reached.scope = own->sin6_scope_id;
+    }
+  }
+  return endpointOf(reached);
+}
+
 void setEndpoint(AddressRecord& record, const SocketAddress& endpoint) {
   record.port = endpoint.port();
   if (endpoint.family() == AF_INET) {
@@ -121,7 +138,7 @@ void Context::addPeerLocked(const PeerAddress& peer) {
   }
   known.known = true;
   known.record = decodeAddress(peer.bytes);
-  known.endpoint = endpointOf(known.record);
+  known.endpoint = reachedFrom(device_->connector().endpoint(), known.record);
   makePair(peer.rank);
   if (connected) {
     return;
@@ -247,8 +264,9 @@ bool Context::isAlive(const PeerAddress& peer, milliseconds limit) {
   target.record = decodeAddress(peer.bytes);
   const uint64_t tag = kFirstProbe + nextProbe_++;
   probes_[tag] = {};
-  device_->connector().connect(nonce_, endpointOf(target.record),
-                               greeting(Purpose::kProbe, target), tag, limit);
+  device_->connector().connect(
+      nonce_, reachedFrom(device_->connector().endpoint(), target.record),
+      greeting(Purpose::kProbe, target), tag, limit);
   domain().wait(
       lock, [&] { return probes_[tag].done; }, Deadline(Clock::now() + limit));
   const bool alive = probes_[tag].alive;

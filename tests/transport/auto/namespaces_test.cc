@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "gloo/internal/channel.h"
@@ -82,12 +83,13 @@ class NamespacesTest : public testing::Test {
   // travel.
   void run(
       const std::string& link, const Rank& before,
-      const Rank& after = [](int) {}) {
+      const Rank& after = [](int) {},
+      const transport::tcp::attr& wanted = {"127.0.0.1"}) {
     ::chmod(directory_.path().c_str(), 0777);
     ProcessGroup ranks(2, [&](Child& child) {
       before(child.rank);
       const auto work = [&] {
-        auto device = transport::tcp::CreateDevice("127.0.0.1");
+        auto device = transport::tcp::CreateDevice(wanted);
         after(child.rank);
         exchange(device, child.rank, link);
       };
@@ -128,6 +130,58 @@ TEST_F(NamespacesTest, OtherProcessAndIpcNamespacesAndHostNamesShareMemory) {
     const std::string name = "container" + std::to_string(rank);
     EXPECT_EQ(::sethostname(name.data(), name.size()), 0);
   });
+}
+
+// Two networks, joined by an interface that has a number of its own in each.
+class JoinedNetworks {
+ public:
+  JoinedNetworks() {
+    for (const int side : {0, 1}) {
+      ip("netns add " + name(side));
+    }
+    ip("-n " + name(1) + " link add first type veth peer name second");
+    ip("-n " + name(0) + " link add gloo type veth peer name gloo netns " +
+       name(1));
+    for (const int side : {0, 1}) {
+      ip("-n " + name(side) + " link set gloo addrgenmode none up");
+      ip("-n " + name(side) + " addr add fe80::" + std::to_string(side + 1) +
+         "/64 dev gloo nodad");
+    }
+  }
+  ~JoinedNetworks() {
+    for (const int side : {0, 1}) {
+      ip("netns del " + name(side));
+    }
+  }
+
+  void enter(int side) const {
+    const int fd =
+        ::open(("/run/netns/" + name(side)).c_str(), O_RDONLY | O_CLOEXEC);
+    ASSERT_EQ(::setns(fd, CLONE_NEWNET), 0) << std::strerror(errno);
+    ::close(fd);
+  }
+
+ private:
+  std::string name(int side) const {
+    return "gloo" + std::to_string(owner_) + "." + std::to_string(side);
+  }
+  static void ip(const std::string& arguments) {
+    EXPECT_EQ(std::system(("ip " + arguments).c_str()), 0) << arguments;
+  }
+
+  const pid_t owner_ = ::getpid();
+};
+
+TEST_F(NamespacesTest, ALinkLocalAddressIsReachedByTheOwnInterface) {
+  SKIP_IF_MISSING("namespaces", whyWithout(CLONE_NEWNET));
+  SKIP_IF_MISSING("namespaces", std::system("ip -V >/dev/null") == 0
+                                    ? ""
+                                    : "ip: install iproute2");
+  const JoinedNetworks networks;
+  transport::tcp::attr wanted;
+  wanted.iface = "gloo";
+  run(
+      "tcp", [&](int rank) { networks.enter(rank); }, [](int) {}, wanted);
 }
 
 // The caller's Unix socket is in another network, its call comes from this one.

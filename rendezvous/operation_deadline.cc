@@ -1,6 +1,7 @@
 #include "rendezvous/operation_deadline.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "gloo/rendezvous/store.h"
 
@@ -9,17 +10,17 @@ namespace rendezvous {
 
 namespace {
 
-thread_local Deadline innermost;
+thread_local std::optional<Deadline> innermost;
 
 }  // namespace
 
 Deadline operationDeadline() {
-  return Deadline(
-      std::min(innermost.at(), Deadline::after(Store::kDefaultTimeout).at()));
+  return innermost ? *innermost : Deadline::after(Store::kDefaultTimeout);
 }
 
 OperationDeadline::OperationDeadline(Deadline deadline) : outer_(innermost) {
-  innermost = Deadline(std::min(outer_.at(), deadline.at()));
+  innermost =
+      outer_ ? Deadline(std::min(outer_->at(), deadline.at())) : deadline;
 }
 
 OperationDeadline::~OperationDeadline() { innermost = outer_; }

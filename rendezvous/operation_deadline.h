@@ -2,17 +2,20 @@
 // has no time limit.
 #pragma once
 
+#include <optional>
+
 #include "gloo/common/deadline.h"
 #include "gloo/config.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace rendezvous {
 
-// The sooner of Store::kDefaultTimeout from now and the innermost
-// OperationDeadline of this thread.
+// That of the innermost OperationDeadline of this thread; without one,
+// Store::kDefaultTimeout from now.
 Deadline operationDeadline();
 
-// While it lives, store calls of this thread end by `deadline`.
+// While it lives, store calls of this thread end by `deadline`, or that of one
+// around it if it is sooner.
 class OperationDeadline {
  public:
   explicit OperationDeadline(Deadline deadline);
@@ -21,7 +24,7 @@ class OperationDeadline {
   OperationDeadline& operator=(const OperationDeadline&) = delete;
 
  private:
-  const Deadline outer_;
+  const std::optional<Deadline> outer_;
 };
 
 }  // namespace rendezvous

@@ -1,6 +1,7 @@
 #include "gloo/rendezvous/store.h"
 
 #include "gloo/common/error.h"
+#include "rendezvous/operation_deadline.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace rendezvous {
@@ -89,7 +90,11 @@ std::vector<std::vector<char>> PeekableStore::multi_get(
 
 std::vector<std::vector<char>> PeekableStore::gather(
     const std::vector<std::string>& keys, std::chrono::milliseconds timeout) {
+  // What is there is found, however short the timeout.
+  constexpr std::chrono::seconds kGrace(1);
   const Deadline deadline = Deadline::after(timeout);
+  const OperationDeadline limit(
+      deadline.never() ? deadline : Deadline(deadline.at() + kGrace));
   std::vector<std::vector<char>> values(keys.size());
   std::vector<size_t> missing(keys.size());
   for (size_t i = 0; i < keys.size(); i++) {

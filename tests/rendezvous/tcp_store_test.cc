@@ -1,12 +1,19 @@
 #include "gloo/rendezvous/tcp_store.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <functional>
 #include <random>
 #include <thread>
 
 #include "gloo/common/error.h"
+#include "rendezvous/operation_deadline.h"
 #include "rendezvous/socket.h"
 #include "rendezvous/tcp_store_wire.h"
 #include "tests/rendezvous/child_process.h"
@@ -210,6 +217,46 @@ TEST(TcpStoreServerTest, ClientsOfAServerThatEndedAreToldAtTheirDeadline) {
     EXPECT_NE(std::string(error.what()).find("rank 0"), std::string::npos);
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(5));
+}
+
+// All waits of a client whose server is there and does not answer, and of one
+// whose server has ended.
+TEST(TcpStoreServerTest, WaitsEndInTimeWithoutTheServersAnswer) {
+  int port = 0;
+  {
+    TcpStoreServer reserved("127.0.0.1", 0);
+    port = reserved.port();
+  }
+  ChildProcess server([port] {
+    TcpStoreServer serving("127.0.0.1", port);
+    ::pause();
+    return 0;
+  });
+  TcpStore store("127.0.0.1", port, seconds(20));
+  store.set("k", bytesOf("v"));
+  const auto expectInTime = [](const std::function<void()>& wait) {
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_THROW(wait(), gloo::IoException);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(10));
+  };
+  ::kill(server.pid(), SIGSTOP);
+  int status = 0;
+  ASSERT_EQ(::waitpid(server.pid(), &status, WUNTRACED), server.pid());
+  expectInTime([&] { store.wait_get("k", milliseconds(100)); });
+  server.kill();
+  expectInTime([&] { store.wait({"k"}, milliseconds(100)); });
+}
+
+TEST(OperationDeadlineTest, OneThatIsLongerThanTheDefaultCounts) {
+  EXPECT_LE(operationDeadline().left(), Store::kDefaultTimeout);
+  const OperationDeadline longer(Deadline::after(2 * Store::kDefaultTimeout));
+  EXPECT_GT(operationDeadline().left(), Store::kDefaultTimeout);
+  {
+    const OperationDeadline sooner(Deadline::after(seconds(1)));
+    const OperationDeadline never{Deadline()};
+    EXPECT_LE(operationDeadline().left(), seconds(1));
+  }
+  EXPECT_GT(operationDeadline().left(), Store::kDefaultTimeout);
 }
 
 TEST(TcpStoreServerTest, AForkedChildNeitherServesNorHarms) {

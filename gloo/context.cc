@@ -20,6 +20,14 @@ Context::Context(int rank, int size, int base)
 // The plans refer to the transport's context.
 Context::~Context() { collectiveState_.reset(); }
 
+void Context::attach(std::shared_ptr<transport::Device> device,
+                     std::shared_ptr<transport::Context> transportContext) {
+  madeState_.store(nullptr, std::memory_order_release);
+  collectiveState_.reset();
+  transportContext_ = std::move(transportContext);
+  device_ = std::move(device);
+}
+
 std::shared_ptr<transport::Device>& Context::getDevice() {
   GLOO_ENFORCE(device_ != nullptr, "rank ", rank,
                ": this context is not connected");

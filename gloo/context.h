@@ -64,6 +64,10 @@ class GLOO_API Context {
   internal::CollectiveState& collectiveState();
 
  protected:
+  // Connected from now on, instead of as before. Not while operations run.
+  void attach(std::shared_ptr<transport::Device> device,
+              std::shared_ptr<transport::Context> transportContext);
+
   std::shared_ptr<transport::Device> device_;
   std::shared_ptr<transport::Context> transportContext_;
   int slot_;

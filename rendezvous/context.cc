@@ -16,8 +16,7 @@ class ConnectedContext : public ::gloo::Context {
                    std::shared_ptr<transport::Device> device,
                    std::shared_ptr<transport::Context> transportContext)
       : ::gloo::Context(like.rank, like.size, like.base) {
-    device_ = std::move(device);
-    transportContext_ = std::move(transportContext);
+    attach(std::move(device), std::move(transportContext));
     setTimeout(like.getTimeout());
   }
 };
@@ -48,8 +47,7 @@ void Context::connectFullMesh(std::shared_ptr<Store> store,
   if (store == nullptr) {
     throw InvalidOperationException("connectFullMesh: the store is null");
   }
-  transportContext_ = connect(*this, device, std::move(store));
-  device_ = device;
+  attach(device, connect(*this, device, std::move(store)));
 }
 
 void Context::connectFullMesh(Store& store,

@@ -23,6 +23,10 @@ class GLOO_API Context : public ::gloo::Context {
   // same contents. Blocks; throws RendezvousException, or another IoException,
   // by the context's timeout. Two contexts that are connected at the same time
   // through one store need different PrefixStores.
+  //
+  // Called again, with another prefix: the new connections take the place of
+  // the old ones, which are closed. Not while operations run; pairs of the old
+  // ones are gone, and their buffers are of no more use.
   void connectFullMesh(std::shared_ptr<Store> store,
                        std::shared_ptr<transport::Device>& device);
   // The store is used during the call only.

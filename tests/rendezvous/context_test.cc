@@ -6,9 +6,11 @@
 #include <cstdlib>
 #include <thread>
 
+#include "gloo/barrier.h"
 #include "gloo/common/error.h"
 #include "gloo/internal/profile.h"
 #include "gloo/rendezvous/hash_store.h"
+#include "gloo/rendezvous/prefix_store.h"
 #include "gloo/transport/tcp/device.h"
 #include "rendezvous/exchange.h"
 #include "tests/rendezvous/store_kinds.h"
@@ -82,6 +84,23 @@ TEST(RendezvousContextTest, AFactoryMakesFurtherContextsWithoutAStore) {
     sendAround(*second);
     sendAround(*third);
     sendAround(*context);
+  });
+}
+
+TEST(RendezvousContextTest, ConnectedAgainItIsAsNew) {
+  const auto store = std::make_shared<gloo::rendezvous::HashStore>();
+  onRanks(3, [&](const auto& context, auto& device) {
+    for (const char* prefix : {"second", "third"}) {
+      gloo::barrier(gloo::BarrierOptions(context));
+      auto old = context->createUnboundBuffer(nullptr, 0);
+      context->connectFullMesh(
+          std::make_shared<gloo::rendezvous::PrefixStore>(prefix, store),
+          device);
+      old.reset();
+      gloo::barrier(gloo::BarrierOptions(context));
+      sendAround(*context);
+    }
+    EXPECT_EQ(context.use_count(), 1);
   });
 }
 

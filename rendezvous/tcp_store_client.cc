@@ -35,7 +35,8 @@ class Connection {
             deadline);
     char bytes[kHeaderBytes];
     receive(bytes, deadline);
-    const auto header = tcpstore::decodeHeader(bytes, kMaxAnswerBytes);
+    const auto header =
+        tcpstore::decodeHeader(bytes, tcpstore::kMaxAnswerBytes);
     if (!header || header->id != id) {
       throw IoException("the answer is not a TCP store's; is the port right?");
     }
@@ -48,9 +49,6 @@ class Connection {
   }
 
  private:
-  static constexpr size_t kMaxAnswerBytes =
-      TcpStoreServer::kMaxStoredBytes + TcpStoreServer::kMaxRequestBytes;
-
   void receive(std::span<char> bytes, Deadline deadline) {
     while (!bytes.empty()) {
       bytes = bytes.subspan(recvSome(fd(), bytes, deadline));

@@ -30,9 +30,10 @@ using tcpstore::Status;
 struct Client {
   UniqueFd fd;
   std::vector<char> in;   // not yet a whole frame
-  std::vector<char> out;  // not yet taken by the kernel
+  std::vector<char> out;  // the answer
+  size_t sent = 0;        // bytes of it that the kernel has taken
   bool writing = false;   // epoll reports room
-  bool closing = false;   // once `out` is empty
+  bool closing = false;   // dropped when what the kernel takes now is sent
 
   bool waiting = false;  // for the first of `keys`
   uint32_t id = 0;
@@ -75,7 +76,6 @@ class TcpStoreServer::Impl {
 
  private:
   static constexpr size_t kMaxClients = 65536;
-  static constexpr size_t kMaxUnreadBytes = size_t{320} << 20;
 
   void watch(int fd, uint32_t events, int operation) {
     epoll_event event{};
@@ -161,7 +161,7 @@ class TcpStoreServer::Impl {
       const std::span<const char> rest(client.in.data() + used,
                                        client.in.size() - used);
       const auto header = tcpstore::decodeHeader(rest, kMaxRequestBytes);
-      if (!header || client.waiting) {
+      if (!header || client.waiting || !client.out.empty()) {
         return false;  // garbage, or a second request before the answer
       }
       if (rest.size() < kHeaderBytes + header->bodyBytes) {
@@ -227,12 +227,7 @@ class TcpStoreServer::Impl {
         break;
       }
       case Op::kPeek:
-        for (const auto& key : request.keys) {
-          const auto found = values_.find(key);
-          out.u8(found != values_.end());
-          out.text(found != values_.end() ? found->second
-                                          : std::vector<char>());
-        }
+        peek(request.keys, body);
         break;
       case Op::kWaitAny:
         wait(client, request);
@@ -241,9 +236,28 @@ class TcpStoreServer::Impl {
     answer(client, Status::kOk, body);
   }
 
-  std::vector<char> lookUp(const std::string& key) const {
+  // All that is stored fits into an answer; a key that is named again and
+  // again may not.
+  void peek(const std::vector<std::string>& keys, std::vector<char>& body) {
+    size_t bytes = 0;
+    for (const auto& key : keys) {
+      bytes += 5 + lookUp(key).size();
+    }
+    if (bytes > tcpstore::kMaxAnswerBytes) {
+      throw IoException("the values are too long for one answer");
+    }
+    body.reserve(bytes);
+    ByteWriter out(body);
+    for (const auto& key : keys) {
+      out.u8(values_.count(key) != 0);
+      out.text(lookUp(key));
+    }
+  }
+
+  const std::vector<char>& lookUp(const std::string& key) const {
+    static const std::vector<char> kNone;
     const auto found = values_.find(key);
-    return found == values_.end() ? std::vector<char>() : found->second;
+    return found == values_.end() ? kNone : found->second;
   }
 
   void store(const std::string& key, std::vector<char> value) {
@@ -319,29 +333,28 @@ class TcpStoreServer::Impl {
 
   template <typename Bytes>
   void answer(Client& client, Status status, const Bytes& body) {
-    const auto frame =
+    client.out =
         tcpstore::encodeFrame(static_cast<uint8_t>(status), client.id, body);
-    client.out.insert(client.out.end(), frame.begin(), frame.end());
+    client.sent = 0;
     flush(client);
   }
 
   // false: the connection is of no use any more.
   bool flush(Client& client) {
-    while (!client.out.empty()) {
-      const ssize_t sent = ::send(client.fd.get(), client.out.data(),
-                                  client.out.size(), MSG_NOSIGNAL);
-      if (sent < 0 && errno == EINTR) {
-        continue;
-      }
-      if (sent < 0) {
-        if (errno != EAGAIN || client.out.size() > kMaxUnreadBytes) {
-          return false;
-        }
+    while (client.sent < client.out.size()) {
+      const ssize_t sent =
+          ::send(client.fd.get(), client.out.data() + client.sent,
+                 client.out.size() - client.sent, MSG_NOSIGNAL);
+      if (sent >= 0) {
+        client.sent += static_cast<size_t>(sent);
+      } else if (errno == EAGAIN && !client.closing) {
         setWriting(client, true);
         return true;
+      } else if (errno != EINTR) {
+        return false;
       }
-      client.out.erase(client.out.begin(), client.out.begin() + sent);
     }
+    client.out = std::vector<char>();  // returns the memory
     setWriting(client, false);
     return !client.closing;
   }

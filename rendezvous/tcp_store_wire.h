@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "gloo/config.h"
+#include "gloo/rendezvous/tcp_store.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace rendezvous::tcpstore {
@@ -31,6 +32,9 @@ namespace rendezvous::tcpstore {
 constexpr uint32_t kMagic = 0x53544C47;  // "GLTS"
 constexpr uint8_t kVersion = 1;
 constexpr size_t kHeaderBytes = 16;
+// All that a store can hold, asked for with the longest request.
+constexpr size_t kMaxAnswerBytes =
+    TcpStoreServer::kMaxStoredBytes + TcpStoreServer::kMaxRequestBytes;
 
 enum class Op : uint8_t {
   kSet = 1,

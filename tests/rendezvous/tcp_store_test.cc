@@ -147,6 +147,47 @@ TEST_F(TcpStoreTest, AFullStoreSaysSo) {
   expectUnharmed();
 }
 
+// A request to look at `key`, named `times` times.
+std::vector<char> peekFrame(const std::string& key, size_t times) {
+  tcpstore::Request request;
+  request.op = tcpstore::Op::kPeek;
+  request.keys.assign(times, key);
+  return tcpstore::encodeFrame(static_cast<uint8_t>(request.op), 7,
+                               tcpstore::encodeRequest(request));
+}
+
+TEST_F(TcpStoreTest, ASmallRequestForALargeAnswerIsRefused) {
+  TcpStore store("127.0.0.1", server_.port());
+  const std::vector<char> value(TcpStoreServer::kMaxRequestBytes - 100);
+  store.set("k", value);
+  const UniqueFd fd = rawConnection();
+  sendAll(fd.get(),
+          peekFrame("k", tcpstore::kMaxAnswerBytes / value.size() + 1), soon());
+  char bytes[tcpstore::kHeaderBytes];
+  for (size_t n = 0; n < sizeof bytes;) {
+    n += recvSome(fd.get(), std::span(bytes).subspan(n), soon());
+  }
+  const auto header = tcpstore::decodeHeader(bytes, SIZE_MAX);
+  ASSERT_TRUE(header);
+  EXPECT_EQ(header->op, static_cast<uint8_t>(tcpstore::Status::kError));
+  EXPECT_LT(header->bodyBytes, 1000U);
+  expectUnharmed();
+}
+
+// The server would hold answers that nobody reads, or be told for ever of what
+// it does not read.
+TEST_F(TcpStoreTest, WhoAsksAgainBeforeItHasReadItsAnswerIsDropped) {
+  TcpStore store("127.0.0.1", server_.port());
+  const std::vector<char> value(TcpStoreServer::kMaxRequestBytes - 100);
+  store.set("k", value);
+  const UniqueFd fd = rawConnection();
+  sendAll(fd.get(), peekFrame("k", 4), soon());
+  ASSERT_TRUE(pollUntil(fd.get(), POLLIN, soon()));
+  sendAll(fd.get(), tcpstore::encodeFrame(99, 8, {}), soon());
+  expectUnharmed();
+  EXPECT_LT(readToEnd(fd.get()).size(), 4 * value.size());
+}
+
 TEST_F(TcpStoreTest, WaitersThatAreKilledAreForgotten) {
   for (int i = 0; i < 20; i++) {
     ChildProcess child([&] {

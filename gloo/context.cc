@@ -58,11 +58,7 @@ void Context::closeConnections() {
   if (transportContext_ == nullptr) {
     return;
   }
-  for (int i = 0; i < size; i++) {
-    if (auto& pair = transportContext_->getPair(i)) {
-      pair->close();
-    }
-  }
+  transportContext_->closePairs();
 }
 
 void Context::setTimeout(std::chrono::milliseconds timeout) {

@@ -35,6 +35,9 @@ class GLOO_API Context {
   virtual std::unique_ptr<UnboundBuffer> createUnboundBuffer(void* ptr,
                                                              size_t size) = 0;
 
+  // Closes all pairs, as Pair::close() does one, together.
+  virtual void closePairs();
+
   // How long an operation may take that says nothing else; kNoTimeout: no
   // limit. Default 30 s.
   virtual void setTimeout(std::chrono::milliseconds timeout) {

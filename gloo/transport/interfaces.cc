@@ -23,5 +23,13 @@ Context::Context(int rank, int size)
     : rank(rank), size(size), timeout_(kDefaultTimeout) {}
 Context::~Context() = default;
 
+void Context::closePairs() {
+  for (int peer = 0; peer < size; peer++) {
+    if (auto& pair = getPair(peer)) {
+      pair->close();
+    }
+  }
+}
+
 }  // namespace transport
 GLOO_NAMESPACE_END

@@ -156,6 +156,33 @@ INSTANTIATE_TEST_SUITE_P(, StoppedOnConnectingTest, ::testing::Bool(),
                            return info.param ? "lazy" : "eager";
                          });
 
+// However many stopped: one farewell to all of them.
+TEST(StoppedTest, WhileAnotherClosesItsConnections) {
+  Job::Options options;
+  options.size = 5;
+  Job job(options, [](Child& child, const std::shared_ptr<Context>& context) {
+    child.say("now");
+    child.hear();
+    context->closeConnections();
+    child.say("closed");
+  });
+  job.go();
+  job.group().expectAll("now");
+  for (int rank = 1; rank < options.size; rank++) {
+    job.group().signal(rank, SIGSTOP);
+  }
+  const auto stopped = now();
+  job.group().tell(0, "stopped");
+  EXPECT_EQ(job.group().hear(0, std::chrono::seconds(20)), "closed");
+  const Outcome outcome = job.group().join(0, std::chrono::seconds(20));
+  EXPECT_TRUE(outcome.exitedWith(0)) << outcome.str();
+  EXPECT_LT(now() - stopped, std::chrono::seconds(3) * slowness());
+  for (int rank = 1; rank < options.size; rank++) {
+    job.group().signal(rank, SIGKILL);
+    job.group().join(rank, std::chrono::seconds(5));
+  }
+}
+
 // A rank that comes back after a pause shorter than the deadline was only slow.
 TEST(StoppedTest, AndGoesOnInTime) {
   Job::Options options;

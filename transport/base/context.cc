@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <mutex>
 #include <set>
 
@@ -159,11 +160,13 @@ void Context::close() {
 }
 
 // Lets what was sent leave, then says bye to all and waits until they have
-// heard it. A peer that is stopped does not hold us longer than kFarewell.
+// heard it. A peer that is stopped does not hold us longer than kFarewell; one
+// from which we have parted has had its time.
 void Context::goodbye(ProgressDomain::Lock& lock) {
   const auto all = [this](auto property) {
-    return std::all_of(pairs_.begin(), pairs_.end(), [&](const auto& pair) {
-      return pair == nullptr || property(static_cast<const Pair&>(*pair));
+    return std::all_of(pairs_.begin(), pairs_.end(), [&](const auto& it) {
+      const auto* pair = static_cast<const Pair*>(it.get());
+      return pair == nullptr || pair->closedHere() || property(*pair);
     });
   };
   const Deadline deadline =
@@ -186,23 +189,39 @@ void Context::goodbye(ProgressDomain::Lock& lock) {
   domain().wait(lock, ended, deadline);
 }
 
-void Context::closePair(int peer) {
+// The same to the peers of `first` to `last`, from which this rank alone parts.
+void Context::part(int first, int last) {
   if (origin_.inherited()) {
     return;
   }
   auto lock = this->lock();
-  Pair* pair = pairAt(peer);
-  if (pair == nullptr || closed_) {
+  if (closed_) {
     return;
   }
+  std::vector<Pair*> pairs;
+  for (int peer = first; peer <= last; peer++) {
+    if (Pair* pair = pairAt(peer)) {
+      pairs.push_back(pair);
+    }
+  }
+  const auto allOf = [&](auto property) {
+    return [&, property] {
+      return cause_ != nullptr ||
+             std::all_of(pairs.begin(), pairs.end(), std::mem_fn(property));
+    };
+  };
   const Deadline deadline = Deadline::after(kFarewell);
-  domain().wait(
-      lock, [&] { return cause_ != nullptr || pair->flushed(); }, deadline);
-  pair->sayBye();
-  pair->leave();
-  domain().wait(
-      lock, [&] { return cause_ != nullptr || pair->ended(); }, deadline);
+  domain().wait(lock, allOf(&Pair::flushed), deadline);
+  for (Pair* pair : pairs) {
+    pair->sayBye();
+    pair->leave();
+  }
+  domain().wait(lock, allOf(&Pair::ended), deadline);
 }
+
+void Context::closePair(int peer) { part(peer, peer); }
+
+void Context::closePairs() { part(0, size() - 1); }
 
 std::unique_ptr<transport::Pair>& Context::getPair(int peer) {
   if (peer < 0 || peer >= size()) {

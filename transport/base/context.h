@@ -234,6 +234,7 @@ class Context final : public transport::Context,
   void connectPair(int peer, const std::vector<char>& bytes);
   void close();
   void closePair(int peer);
+  void closePairs() override;
   // Somebody waits for a rank that has left.
   void failLeft(int peer);
   std::shared_ptr<const internal::Profile> profile() const { return profile_; }
@@ -278,6 +279,7 @@ class Context final : public transport::Context,
   }
   Pair& makePair(int peer);
   void goodbye(ProgressDomain::Lock& lock);
+  void part(int first, int last);
   void failPending();
 
   // context_operations.cc

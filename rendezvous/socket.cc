@@ -212,6 +212,22 @@ UniqueFd connectUnix(const std::string& path, Deadline deadline) {
   return fd;
 }
 
+namespace {
+
+const char* listenRemedy(int error) {
+  switch (error) {
+    case EADDRNOTAVAIL:
+      return "; rank 0 serves it, and this is no address of its host";
+    case EMFILE:
+    case ENFILE:
+      return "; see ulimit -n";
+    default:
+      return "; choose another port in GLOO_STORE";
+  }
+}
+
+}  // namespace
+
 UniqueFd listenTcp(const std::string& host, int port) {
   const AddressList list =
       resolve(isLiteral(host) ? host : std::string(), port, AI_PASSIVE);
@@ -225,11 +241,15 @@ UniqueFd listenTcp(const std::string& host, int port) {
       }
       UniqueFd fd(
           ::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+      if (!fd) {
+        error = errno;
+        continue;
+      }
       const int on = 1;
       const int off = 0;
       ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
       ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-      if (fd && ::bind(fd.get(), entry->ai_addr, entry->ai_addrlen) == 0 &&
+      if (::bind(fd.get(), entry->ai_addr, entry->ai_addrlen) == 0 &&
           ::listen(fd.get(), SOMAXCONN) == 0) {
         return fd;
       }
@@ -244,10 +264,7 @@ UniqueFd listenTcp(const std::string& host, int port) {
   }
   throw IoException(MakeString(
       "cannot serve the TCP store on ", host.empty() ? "any address" : host,
-      " port ", port, ": ", errnoText(error),
-      error == EADDRNOTAVAIL
-          ? "; rank 0 serves it, and this is no address of its host"
-          : "; choose another port in GLOO_STORE"));
+      " port ", port, ": ", errnoText(error), listenRemedy(error)));
 }
 
 int localPort(int fd) {

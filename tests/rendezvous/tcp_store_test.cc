@@ -217,6 +217,28 @@ TEST(TcpStoreServerTest, APortThatIsTakenIsNamed) {
   }
 }
 
+TEST(TcpStoreServerTest, WithoutADescriptorItSaysSo) {
+  ChildProcess child([] {
+    const UniqueFd next(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const auto limit = static_cast<rlim_t>(next.get() + 1);
+    const rlimit none{limit, limit};
+    if (::setrlimit(RLIMIT_NOFILE, &none) != 0) {
+      return 2;
+    }
+    try {
+      TcpStoreServer server("127.0.0.1", 0);
+    } catch (const gloo::IoException& error) {
+      const std::string text = error.what();
+      return text.find("Too many open files") != std::string::npos &&
+                     text.find("ulimit -n") != std::string::npos
+                 ? 0
+                 : 1;
+    }
+    return 3;
+  });
+  EXPECT_EQ(child.wait(), 0);
+}
+
 TEST(TcpStoreServerTest, AClientMayStartBeforeTheServer) {
   int port = 0;
   {

@@ -123,8 +123,8 @@ void Buffer::wait(uint64_t& done, const char* what) {
     if (!context_.failedLocked()) {
       context_.failDeparted(pair_.peer());
     }
-    context_.throwIfFailed(MakeString("bound buffer's ", what, " rank ",
-                                      pair_.peer(), ", slot ", slot_));
+    context_.throwFailure(MakeString("bound buffer's ", what, " rank ",
+                                     pair_.peer(), ", slot ", slot_));
   }
   done--;
 }

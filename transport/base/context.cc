@@ -139,12 +139,7 @@ void Context::close() {
     lock.lock();
   }
   if (cause_ == nullptr) {
-    auto cause = std::make_shared<Cause>();
-    cause->kind = Cause::Kind::kClosed;
-    cause->foundBy = rank();
-    cause->culprit = rank();
-    cause->text = MakeString("rank ", rank(), " closed this context");
-    cause_ = std::move(cause);
+    cause_ = std::make_shared<Cause>(closedCause());
     failPending();
   }
   if (direct_ != nullptr) {

@@ -152,6 +152,8 @@ class Context final : public transport::Context,
   // The same, for a message of so many bytes. One that is going to wait for an
   // advert looks first whether that is there already.
   Pair& pairToSendTo(int peer, uint64_t slot, size_t bytes);
+  // The cause, or else that this context is being closed.
+  [[noreturn]] void throwFailure(std::string_view operation) const;
   void throwIfFailed(std::string_view operation) const {
     if (cause_ != nullptr) {
       throwFailure(operation);
@@ -272,7 +274,7 @@ class Context final : public transport::Context,
     bool alive = false;
   };
 
-  [[noreturn]] void throwFailure(std::string_view operation) const;
+  internal::Cause closedCause() const;
   [[noreturn]] void refuseOperation(int peer) const;
   Pair* pairAt(int peer) const {
     return static_cast<Pair*>(pairs_[static_cast<size_t>(peer)].get());

@@ -98,8 +98,10 @@ void Context::failPending() {
   }
 }
 
+// A context that another thread closes is told the cause last.
 void Context::throwFailure(std::string_view operation) const {
-  internal::throwCause(*cause_, MakeString("rank ", rank(), ": ", operation));
+  internal::throwCause(cause_ != nullptr ? *cause_ : closedCause(),
+                       MakeString("rank ", rank(), ": ", operation));
 }
 
 void Context::checkUsable(const char* what) const {
@@ -126,6 +128,11 @@ void Context::timedOut(ProgressDomain::Lock& lock, const OperationOwner& owner,
     }
   }
   failTimeout(lock, std::move(cause));
+}
+
+Cause Context::closedCause() const {
+  return causeOf(Cause::Kind::kClosed, rank(),
+                 MakeString("rank ", rank(), " closed this context"));
 }
 
 void Context::onDeparture(int peer) {

@@ -72,7 +72,7 @@ void Context::checkPresent(Pair& pair, const uint64_t* receiveSlot) {
     return;
   }
   failDeparted(pair.peer());
-  throwIfFailed(MakeString("operation with rank ", pair.peer()));
+  throwFailure(MakeString("operation with rank ", pair.peer()));
 }
 
 // What it hears may be that the peer has left, or that the context has failed.

@@ -203,8 +203,9 @@ class Link {
   // A hint: somebody waits for this peer now (or no longer).
   virtual void expect(bool waiting) { (void)waiting; }
 
-  // No send follows: flush, then tell the peer's link that this was the end.
-  // What the peer still sends is delivered until onLost.
+  // Flush, then tell the peer's link that this was the end. A send or write
+  // that follows is refused, and of its token nothing is heard. What the peer
+  // still sends is delivered until onLost.
   virtual void finish() = 0;
   // The pair has failed: forgets queued frames that are not begun (their tokens
   // too), copies what is left of a begun one, so that local memory is not

@@ -69,7 +69,7 @@ void Pair::setSync(bool /*enable*/, bool busyPoll) {
 
 bool Pair::isConnected() {
   auto lock = context_.lock();
-  return link_ != nullptr && !departed_ && !failed_;
+  return link_ != nullptr && !departed_ && !byeSent_ && !failed_;
 }
 
 std::string Pair::linkName() const {

@@ -117,6 +117,9 @@ bool Pair::receivingExport(uint32_t key) const {
 }
 
 void Pair::onGet(const FrameHeader& header) {
+  if (byeSent_) {
+    return;  // the peer is about to hear that no answer comes
+  }
   std::string why;
   ExportedRegion* region =
       exportedRange(header.key, header.offset, header.bytes, &why);

@@ -92,10 +92,9 @@ bool UnboundBuffer::wait(Side& side, int* rank,
     side.aborted = false;
     return false;
   }
-  context_.throwIfFailed(side.ended.empty()
-                             ? MakeString("waiting for a ", what)
-                             : context_.describe(*side.ended.front()));
-  return false;
+  context_.throwFailure(side.ended.empty()
+                            ? MakeString("waiting for a ", what)
+                            : context_.describe(*side.ended.front()));
 }
 
 void UnboundBuffer::abortWaitRecv() { abortWait(recvs_, false); }

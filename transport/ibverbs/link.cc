@@ -44,7 +44,7 @@ std::string VerbsLink::str() const {
 
 bool VerbsLink::send(const base::FrameHeader& header, const char* payload,
                      void* token) {
-  if (endpoint_->destroyed()) {
+  if (over()) {
     return false;
   }
   const bool left = sends().send(header, payload, token);
@@ -56,7 +56,7 @@ bool VerbsLink::send(const base::FrameHeader& header, const char* payload,
 
 bool VerbsLink::sendNow(const base::ShortMessage& message,
                         const char* payload) {
-  if (endpoint_->destroyed() || !sends().sendNow(message, payload)) {
+  if (over() || !sends().sendNow(message, payload)) {
     return false;
   }
   if (sends().error() != 0) {
@@ -68,7 +68,7 @@ bool VerbsLink::sendNow(const base::ShortMessage& message,
 bool VerbsLink::write(const char* local, size_t bytes,
                       const base::Region* region, base::RemoteMemory remote,
                       uint32_t immediate, void* token) {
-  if (endpoint_->destroyed()) {
+  if (over()) {
     return false;
   }
   const bool left = sends().write(local, bytes, keyOf(region), isHosts(region),
@@ -81,8 +81,7 @@ bool VerbsLink::write(const char* local, size_t bytes,
 
 bool VerbsLink::writeNow(const char* local, size_t bytes,
                          base::RemoteMemory remote, uint32_t immediate) {
-  if (endpoint_->destroyed() ||
-      !sends().writeNow(local, bytes, remote, immediate)) {
+  if (over() || !sends().writeNow(local, bytes, remote, immediate)) {
     return false;
   }
   if (sends().error() != 0) {

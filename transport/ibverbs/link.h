@@ -78,6 +78,8 @@ class VerbsLink final : public base::Link {
 
   SendQueue& sends() { return endpoint_->sends(); }
   const SendQueue& sends() const { return endpoint_->sends(); }
+  // Nothing more leaves.
+  bool over() const { return finishing_ || endpoint_->destroyed(); }
   void touch() { poller_.touch(endpoint_->place()); }
   void expectSide(bool expecting);
   void close();

@@ -42,7 +42,7 @@ std::string ShmLink::str() const {
 
 bool ShmLink::send(const FrameHeader& header, const char* payload,
                    void* token) {
-  if (!socket_) {
+  if (!socket_ || finishing_) {
     return false;
   }
   countSent(header.payloadBytes);

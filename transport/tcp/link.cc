@@ -65,7 +65,7 @@ std::string TcpLink::str() const { return "tcp " + name_; }
 
 bool TcpLink::send(const FrameHeader& header, const char* payload,
                    void* token) {
-  if (!socket_ || sendError_ != 0) {
+  if (!socket_ || sendError_ != 0 || finishing_) {
     return false;
   }
   const size_t total = FrameHeader::kBytes + header.payloadBytes;

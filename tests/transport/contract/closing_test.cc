@@ -1,0 +1,104 @@
+// A thread closes the context while another one still sends: what comes behind
+// the farewell is not reported as sent.
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "tests/transport/contract/contract.h"
+#include "transport/base/context.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+class ClosingTest : public ContractTest {
+ protected:
+  using Step = std::function<void()>;
+
+  // One of each call moves one message, or throws.
+  struct Way {
+    Step send;  // on rank 0
+    Step receive;
+  };
+  using MakeWay = std::function<Way(const ContextPtr&)>;
+
+  void closeWhileSending(const MakeWay& make);
+};
+
+// Rank 1 holds still until rank 0 has tried to send, so that the farewell is
+// said and not yet over.
+void ClosingTest::closeWhileSending(const MakeWay& make) {
+  spawnSeats(mode(), 2, [&](Seat& seat) {
+    const auto device = maker()();
+    const auto context = device->createContext(seat.rank, 2);
+    context->setTimeout(contextTimeout());
+    context->createAndConnectAllPairs(seat.store);
+    auto& internals = dynamic_cast<transport::base::Context&>(*context);
+    const Way way = make(context);
+    seat.rank == 0 ? way.send() : way.receive();
+    meet(context);
+    if (seat.rank == 1) {
+      auto lock = internals.lock();
+      seat.store->set("still", {1});
+      seat.store->wait({"tried"}, contextTimeout());
+      lock.unlock();
+      EXPECT_THROW(way.receive(), IoException);
+      return;
+    }
+    seat.store->wait({"still"}, contextTimeout());
+    std::thread closer([&] { internals.close(); });
+    while (context->getPair(1)->isConnected()) {
+      std::this_thread::yield();
+    }
+    context->setTimeout(std::chrono::milliseconds(100));
+    std::string why;
+    try {
+      way.send();
+    } catch (const IoException& e) {
+      why = e.what();
+    }
+    seat.store->set("tried", {1});
+    closer.join();
+    EXPECT_NE(why.find("rank 0 closed this context"), std::string::npos)
+        << (why.empty() ? "reported as sent" : why);
+  });
+}
+
+TEST_P(ClosingTest, AMessageFails) {
+  for (const size_t bytes : {size_t{8}, size_t{3000}, size_t{1} << 20}) {
+    closeWhileSending([bytes](const ContextPtr& context) {
+      const auto message = std::make_shared<Message>(context, bytes);
+      return Way{[message] {
+                   message->buffer->send(1, 5);
+                   EXPECT_TRUE(message->buffer->waitSend());
+                 },
+                 [message] {
+                   message->buffer->recv(0, 5);
+                   EXPECT_TRUE(message->buffer->waitRecv());
+                 }};
+    });
+  }
+}
+
+TEST_P(ClosingTest, ABoundWriteFails) {
+  closeWhileSending([](const ContextPtr& context) {
+    const auto bytes = std::make_shared<std::vector<char>>(8);
+    auto& pair = *context->getPair(1 - context->rank);
+    const std::shared_ptr<transport::Buffer> buffer =
+        context->rank == 0 ? pair.createSendBuffer(3, bytes->data(), 8)
+                           : pair.createRecvBuffer(3, bytes->data(), 8);
+    return Way{[bytes, buffer] {
+                 buffer->send();
+                 buffer->waitSend();
+               },
+               [bytes, buffer] { buffer->waitRecv(); }};
+  });
+}
+
+GLOO_CONTRACT_SUITE(ClosingTest);
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

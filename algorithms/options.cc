@@ -41,6 +41,12 @@ size_t CollectiveOptions::checkedCount(int64_t count) {
   return static_cast<size_t>(count);
 }
 
+void CollectiveOptions::refuseElements(size_t elements, size_t elementSize) {
+  GLOO_THROW_INVALID_OPERATION_EXCEPTION(
+      elements, " elements of ", elementSize,
+      " bytes: no memory holds as many (was a negative count converted?)");
+}
+
 CollectiveCall& CollectiveOptions::setElement(size_t size, ElementType type) {
   CollectiveCall& call = call_.change();
   GLOO_ENFORCE(call.elementSize == 0 || call.elementSize == size,

@@ -219,27 +219,28 @@ class GLOO_API CollectiveOptions {
   template <typename T, typename Count>
   void setCountedInput(T* ptr, const std::vector<Count>& counts) {
     CollectiveCall& call = startInputs<T>();
-    add(call.inputs, ptr, setOffsets(call.inputOffsets, counts));
+    add(call.inputs, ptr, setOffsets<T>(call.inputOffsets, counts));
   }
   template <typename T, typename Count>
   void setCountedInput(Buffer buffer, const std::vector<Count>& counts) {
-    setOffsets(startInputs<T>().inputOffsets, counts);
+    setOffsets<T>(startInputs<T>().inputOffsets, counts);
     addInput(std::move(buffer));
   }
   template <typename T, typename Count>
   void setCountedOutput(T* ptr, const std::vector<Count>& counts) {
     CollectiveCall& call = startOutputs<T>();
-    add(call.outputs, ptr, setOffsets(call.outputOffsets, counts));
+    add(call.outputs, ptr, setOffsets<T>(call.outputOffsets, counts));
   }
   template <typename T, typename Count>
   void setCountedOutput(Buffer buffer, const std::vector<Count>& counts) {
-    setOffsets(startOutputs<T>().outputOffsets, counts);
+    setOffsets<T>(startOutputs<T>().outputOffsets, counts);
     addOutput(std::move(buffer));
   }
 
   void setRoot(int root) { call_.change().root = root; }
 
-  // Associative and commutative: called as fn(c, a, b, n), c may be a or b.
+  // Associative and commutative: called as fn(c, a, b, n), c may be a or b. All
+  // are aligned as elements are, if the caller's vectors are.
   void setReduceFunction(Func fn);
   // setReduceFunction(gloo::average<T>)
   void setReduceFunction(AverageOf average);
@@ -271,17 +272,28 @@ class GLOO_API CollectiveOptions {
   template <typename T>
   static void add(Vectors& vectors, T* ptr, size_t elements) {
     using Type = std::remove_cv_t<T>;
-    vectors.add({const_cast<Type*>(ptr), elements * sizeof(T)});
+    vectors.add({const_cast<Type*>(ptr),
+                 checkedElements(elements, sizeof(T)) * sizeof(T)});
   }
-  template <typename Count>
+  template <typename T, typename Count>
   static size_t setOffsets(std::vector<size_t>& offsets,
                            const std::vector<Count>& counts) {
     offsets.assign(1, 0);
     for (const Count count : counts) {
-      offsets.push_back(offsets.back() + checkedCount(count));
+      const size_t more = checkedElements(checkedCount(count), sizeof(T));
+      offsets.push_back(checkedElements(offsets.back() + more, sizeof(T)));
     }
     return offsets.back();
   }
+  // No more than there is memory for: nothing that is reckoned of it wraps, nor
+  // does the sum of two.
+  static size_t checkedElements(size_t elements, size_t elementSize) {
+    if (elements > PTRDIFF_MAX / elementSize) {
+      refuseElements(elements, elementSize);
+    }
+    return elements;
+  }
+  [[noreturn]] static void refuseElements(size_t elements, size_t elementSize);
   static size_t checkedCount(size_t count) { return count; }
   static size_t checkedCount(int64_t count);
 

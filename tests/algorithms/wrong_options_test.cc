@@ -152,6 +152,28 @@ TEST_F(WrongOptions, OfReduceScatter) {
   expectError("must have 4 elements", [&] { reduce_scatterv(counted); });
 }
 
+// Sums and products that wrap would pass for short vectors.
+TEST_F(WrongOptions, OfCountsThatNoMemoryHolds) {
+  const std::string says = "no memory holds";
+  const std::vector<size_t> wrapping{SIZE_MAX, 6};
+  const std::vector<size_t> together{SIZE_MAX / 16 + 1, SIZE_MAX / 16 + 1};
+  AllgathervOptions opts(context_);
+  expectError(says, [&] { opts.setOutput(at_, wrapping); });
+  expectError(says, [&] { opts.setOutput(at_, together); });
+  expectError(says, [&] {
+    opts.setOutput<float>(context_->createUnboundBuffer(at_, 20), wrapping);
+  });
+  expectError(says, [&] { opts.setInput(at_, SIZE_MAX / 4 + 2); });
+  AlltoallvOptions counted(context_);
+  expectError(says, [&] {
+    counted.setInput(at_, std::vector<int64_t>{INT64_MAX, INT64_MAX});
+  });
+  AllreduceOptions several(context_);
+  expectError(says, [&] {
+    several.setOutputs(std::vector<float*>{at_}, size_t{1} << 62);
+  });
+}
+
 TEST_F(WrongOptions, OfObjects) {
   expectError("do not add up", [&] {
     ReduceScatterHalvingDoubling<float>(context_, {at_}, 20, {10, 9});

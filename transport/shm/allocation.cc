@@ -6,7 +6,6 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <string>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "gloo/common/error.h"
 #include "gloo/common/logging.h"
 #include "gloo/transport/shm/allocate.h"
+#include "transport/shm/memory_left.h"
 #include "transport/shm/segment.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -33,23 +33,16 @@ uint64_t makeId() {
   return id;
 }
 
-// The kernel would fill what is left before it refuses the rest.
+// The kernel would fill what is left before it refuses the rest, and ends the
+// process where that is less than the machine's.
 void checkAvailable(size_t bytes) {
-  std::ifstream file("/proc/meminfo");
-  uint64_t kib = 0;
-  bool known = false;
-  for (std::string name; file >> name;) {
-    uint64_t value = 0;
-    if ((name == "MemAvailable:" || name == "SwapFree:") && file >> value) {
-      kib += value;
-      known = true;
-    }
-    file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
-  }
-  if (known && bytes / 1024 > kib) {
-    GLOO_THROW_IO_EXCEPTION(
-        "cannot make ", bytes, " bytes of shared memory: of this machine's, ",
-        kib * 1024, " bytes are left; allocate less, or free some");
+  if (const uint64_t left = memoryLeft(); bytes > left) {
+    GLOO_THROW_IO_EXCEPTION("cannot make ", bytes,
+                            " bytes of shared memory: of this machine's, or"
+                            " of this container's limit, ",
+                            left,
+                            " bytes are left; allocate less,"
+                            " free some, or raise the limit");
   }
 }
 

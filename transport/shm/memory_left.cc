@@ -1,0 +1,188 @@
+#include "transport/shm/memory_left.h"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::shm {
+namespace {
+
+constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
+
+uint64_t sum(uint64_t a, uint64_t b) {
+  return a > kUnlimited - b ? kUnlimited : a + b;
+}
+
+uint64_t difference(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
+
+// The numbers behind these names, added up; nothing if there is none.
+std::optional<uint64_t> sumOf(const std::string& path,
+                              const std::vector<std::string_view>& names) {
+  std::ifstream file(path);
+  std::optional<uint64_t> all;
+  for (std::string name; file >> name;) {
+    uint64_t value = 0;
+    if (std::find(names.begin(), names.end(), name) != names.end() &&
+        file >> value) {
+      all = sum(all.value_or(0), value);
+    }
+    file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return all;
+}
+
+// What a file of one number says. "max" is no number.
+uint64_t numberIn(const std::string& path, uint64_t otherwise) {
+  std::ifstream file(path);
+  uint64_t value = 0;
+  return file >> value ? value : otherwise;
+}
+
+// The names of a cgroup's files.
+struct Version {
+  const char* limit;
+  const char* usage;
+  // Of memory, or (second version) of memory and swap together.
+  const char* swapLimit;
+  const char* swapUsage;
+  bool swapIsApart;
+  // Files in memory that the kernel drops, rather than end anybody. Those of
+  // tmpfs, as ours are, count elsewhere.
+  std::vector<std::string_view> files;
+};
+
+const Version& first() {
+  static const Version version{"/memory.limit_in_bytes",
+                               "/memory.usage_in_bytes",
+                               "/memory.memsw.limit_in_bytes",
+                               "/memory.memsw.usage_in_bytes",
+                               false,
+                               {"total_inactive_file", "total_active_file"}};
+  return version;
+}
+
+const Version& second() {
+  static const Version version{"/memory.max",
+                               "/memory.current",
+                               "/memory.swap.max",
+                               "/memory.swap.current",
+                               true,
+                               {"inactive_file", "active_file"}};
+  return version;
+}
+
+uint64_t leftIn(const std::string& group, const Version& version,
+                uint64_t swap) {
+  const auto left = [&](const char* limit, const char* usage, uint64_t more) {
+    const uint64_t most = numberIn(group + limit, kUnlimited);
+    return most == kUnlimited
+               ? kUnlimited
+               : sum(difference(most, numberIn(group + usage, 0)), more);
+  };
+  const uint64_t dropped =
+      sumOf(group + "/memory.stat", version.files).value_or(0);
+  if (version.swapIsApart) {
+    swap = std::min(swap, left(version.swapLimit, version.swapUsage, 0));
+    return left(version.limit, version.usage, sum(dropped, swap));
+  }
+  return std::min(left(version.limit, version.usage, sum(dropped, swap)),
+                  left(version.swapLimit, version.swapUsage, dropped));
+}
+
+// Where the cgroups of one hierarchy are to be seen.
+struct Mount {
+  const Version* version;
+  std::string top;  // the group that is seen at `point`
+  std::string point;
+};
+
+bool hasWord(const std::string& list, std::string_view word) {
+  std::istringstream words(list);
+  for (std::string one; std::getline(words, one, ',');) {
+    if (one == word) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// See proc(5): "36 35 0:30 /top /point options [tags] - type source options".
+std::vector<Mount> mounts(const std::string& root) {
+  std::vector<Mount> found;
+  std::ifstream file(root + "/proc/self/mountinfo");
+  for (std::string line; std::getline(file, line);) {
+    const size_t dash = line.find(" - ");
+    if (dash == std::string::npos) {
+      continue;
+    }
+    std::istringstream before(line.substr(0, dash));
+    std::istringstream after(line.substr(dash + 3));
+    std::string skipped, top, point, type, source, options;
+    before >> skipped >> skipped >> skipped >> top >> point;
+    after >> type >> source >> options;
+    if (type == "cgroup2") {
+      found.push_back({&second(), top, point});
+    } else if (type == "cgroup" && hasWord(options, "memory")) {
+      found.push_back({&first(), top, point});
+    }
+  }
+  return found;
+}
+
+// This process's group in that hierarchy, and all above it that can be seen.
+uint64_t leftBelow(const std::string& root, const Mount& mount,
+                   std::string group, uint64_t swap) {
+  const std::string top = mount.top == "/" ? "" : mount.top;
+  const bool isBelow = group.compare(0, top.size(), top) == 0 &&
+                       (group.size() == top.size() || group[top.size()] == '/');
+  // Outside of what is mounted here: only the top can be looked at.
+  group = isBelow ? group.substr(top.size()) : std::string();
+  uint64_t left = kUnlimited;
+  for (;;) {
+    left = std::min(left,
+                    leftIn(root + mount.point + group, *mount.version, swap));
+    const size_t slash = group.rfind('/');
+    if (slash == std::string::npos) {
+      return left;
+    }
+    group.resize(slash);
+  }
+}
+
+}  // namespace
+
+uint64_t memoryLeft(const std::string& root) {
+  const std::string machine = root + "/proc/meminfo";
+  const uint64_t swap = 1024 * sumOf(machine, {"SwapFree:"}).value_or(0);
+  const auto available = sumOf(machine, {"MemAvailable:"});
+  uint64_t left = available ? sum(1024 * *available, swap) : kUnlimited;
+  const std::vector<Mount> seen = mounts(root);
+  // "4:memory:/group", or "0::/group" of the second version.
+  std::ifstream file(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    const size_t one = line.find(':');
+    const size_t two = line.find(':', one + 1);
+    if (one == std::string::npos || two == std::string::npos) {
+      continue;
+    }
+    const std::string controllers = line.substr(one + 1, two - one - 1);
+    const Version* version = controllers.empty()              ? &second()
+                             : hasWord(controllers, "memory") ? &first()
+                                                              : nullptr;
+    for (const Mount& mount : seen) {
+      if (mount.version == version) {
+        left =
+            std::min(left, leftBelow(root, mount, line.substr(two + 1), swap));
+      }
+    }
+  }
+  return left;
+}
+
+}  // namespace transport::shm
+GLOO_NAMESPACE_END

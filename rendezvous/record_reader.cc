@@ -4,6 +4,7 @@
 
 #include "gloo/common/env.h"
 #include "gloo/common/error.h"
+#include "gloo/internal/thread.h"
 #include "rendezvous/operation_deadline.h"
 #include "rendezvous/record.h"
 #include "rendezvous/socket.h"
@@ -78,7 +79,7 @@ std::vector<std::optional<RecordReader::Bytes>> RecordReader::peekAll() {
 void RecordReader::start(std::vector<int> ranks) {
   missing_ = std::move(ranks);
   if (!missing_.empty()) {
-    thread_ = std::thread([this] { run(); });
+    thread_ = internal::startThread([this] { run(); });
   }
 }
 

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "gloo/common/error.h"
+#include "gloo/internal/thread.h"
 #include "gloo/rendezvous/tcp_store.h"
 #include "rendezvous/bytes.h"
 #include "rendezvous/decimal.h"
@@ -58,7 +59,8 @@ class TcpStoreServer::Impl {
     }
     watch(listener_.get(), EPOLLIN, EPOLL_CTL_ADD);
     watch(stop_.get(), EPOLLIN, EPOLL_CTL_ADD);
-    thread_ = std::make_unique<std::thread>([this] { run(); });
+    thread_ =
+        std::make_unique<std::thread>(internal::startThread([this] { run(); }));
   }
 
   ~Impl() {

@@ -10,6 +10,7 @@
 
 #include "gloo/common/error.h"
 #include "gloo/common/logging.h"
+#include "gloo/internal/thread.h"
 #include "transport/base/lifeline_impl.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -102,11 +103,19 @@ void Lifelines::Impl::start() {
     ring();
     return;
   }
-  running_ = true;
   // Ends for want of work; touches nothing but this, which is never destroyed.
-  std::thread thread([this] { run(); });
+  std::thread thread = internal::startThread([this] { run(); });
+  running_ = true;
   threadId_ = thread.get_id();
   thread.detach();
+}
+
+void Lifelines::Impl::tryStart() {
+  try {
+    start();
+  } catch (const IoException& e) {
+    GLOO_WARN(e.what());
+  }
 }
 
 void Lifelines::Impl::ring() {
@@ -117,6 +126,7 @@ void Lifelines::Impl::ring() {
 void Lifelines::Impl::join(Key key, int rank, int size, std::vector<Peer> peers,
                            OnCause onCause) {
   const std::lock_guard guard(mutex_);
+  start();  // or nothing has happened
   World& world = worlds_[key];
   world.rank = rank;
   world.size = size;
@@ -137,7 +147,6 @@ void Lifelines::Impl::join(Key key, int rank, int size, std::vector<Peer> peers,
     }
   }
   takeOrphans(key);
-  start();
 }
 
 bool Lifelines::Impl::met(Key key) {
@@ -171,7 +180,7 @@ void Lifelines::Impl::adopt(UniqueFd socket, const Hello& theirs) {
     orphans_.push_back(
         {std::move(socket), theirs, Clock::now() + kOrphanLimit});
   }
-  start();
+  tryStart();
 }
 
 void Lifelines::Impl::takeAdopted(Key key, UniqueFd socket,
@@ -223,7 +232,7 @@ void Lifelines::Impl::suspect(Key key, const internal::Cause& cause) {
   if (world != worlds_.end() && !world->second.suspicion) {
     world->second.suspicion = cause;
     world->second.suspicionLimit = Clock::now() + kSuspicion;
-    start();
+    tryStart();
   }
 }
 
@@ -261,7 +270,7 @@ void Lifelines::Impl::leave(Key key) {
     }
     at = silent ? lines_.erase(at) : std::next(at);
   }
-  start();
+  tryStart();
 }
 
 }  // namespace transport::base

@@ -91,7 +91,10 @@ class Lifelines::Impl {
   using Lines = std::map<uint64_t, Line>;
 
   // All REQUIRE the lock.
-  void start();
+  void start();  // or throws IoException
+  // The same where nobody is told: on a thread of the library's, in the end of
+  // a context.
+  void tryStart();
   void ring();
   void watch(int fd, uint64_t id, Channel channel, bool writing);
   uint64_t addLine(Key key, const Peer& peer);

@@ -9,6 +9,7 @@
 
 #include "gloo/common/env.h"
 #include "gloo/common/error.h"
+#include "gloo/internal/thread.h"
 #include "transport/base/spinner.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -61,7 +62,7 @@ ProgressDomain::ProgressDomain()
                             " (raise the limit of open files, ulimit -n)");
   }
   sleepers_.reserve(64);
-  thread_ = std::thread([this] { backgroundLoop(); });
+  thread_ = internal::startThread([this] { backgroundLoop(); });
 }
 
 ProgressDomain::~ProgressDomain() {

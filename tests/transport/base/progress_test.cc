@@ -1,12 +1,15 @@
 #include "transport/base/progress.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <string>
 #include <thread>
 
+#include "gloo/common/error.h"
 #include "tests/support/process_group.h"
 #include "tests/support/usage.h"
 
@@ -31,6 +34,32 @@ bool eventually(const Condition& condition) {
     std::this_thread::yield();
   }
   return true;
+}
+
+// Each of its stack's bytes would need an address.
+class NoThreads {
+ public:
+  NoThreads() {
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t attributes = before_;
+    pthread_attr_setstacksize(&attributes, size_t{1} << 50);
+    pthread_setattr_default_np(&attributes);
+  }
+  ~NoThreads() { pthread_setattr_default_np(&before_); }
+
+ private:
+  pthread_attr_t before_{};
+};
+
+TEST(ProgressDomainTest, WithoutAThreadItSaysWhatToRaise) {
+  const NoThreads none;
+  std::string text;
+  try {
+    ProgressDomain domain;
+  } catch (const IoException& e) {
+    text = e.what();
+  }
+  EXPECT_NE(text.find("ulimit -u"), std::string::npos) << text;
 }
 
 // Counts what is given to it from any thread; take() happens in poll.

@@ -172,21 +172,25 @@ void DirectRun::waitFor(int rank, uint64_t round) {
   const Line& theirs = lane_.line(rank, round);
   const Lane::Said& ours = lane_.said(round);
   if (theirs.check != ours.check || theirs.bytes != ours.bytes) [[unlikely]] {
-    compare(rank, ours, theirs);
+    compare(rank, round, ours, theirs);
   }
 }
 
 // Words that are not the same may yet agree.
-void DirectRun::compare(int rank, const Lane::Said& ours, const Line& theirs) {
+void DirectRun::compare(int rank, uint64_t round, const Lane::Said& ours,
+                        const Line& theirs) {
   const bool agree = internal::checksAgree(ours.check, theirs.check);
   if (agree && ours.bytes == theirs.bytes) {
     return;
   }
+  // Of the operation before this one in the lane, if that is what differs.
+  const auto tag = static_cast<uint32_t>(
+      round <= lane_.earlierRound ? lane_.earlierTag : lane_.previous.tag);
   const internal::Statement one{rank_, ours.check};
   const internal::Statement other{rank, theirs.check};
   fail(Cause::Kind::kMismatch, rank,
        MakeString("ranks ", rank_, " and ", rank,
-                  " disagree about a collective with tag ", texts_.tag, ": ",
+                  " disagree about a collective with tag ", tag, ": ",
                   agree ? MakeString("bytes: ", ours.bytes, " on rank ", rank_,
                                      ", ", theirs.bytes, " on rank ", rank)
                         : internal::describeDisagreement(one, other),

@@ -149,7 +149,8 @@ class DirectRun {
   Part partOf(const size_t* offsets, int rank) const;
   size_t longestPart(const size_t* offsets) const;
 
-  void compare(int rank, const Lane::Said& ours, const Line& theirs);
+  void compare(int rank, uint64_t round, const Lane::Said& ours,
+               const Line& theirs);
   [[noreturn]] void fail(internal::Cause::Kind kind, int culprit,
                          std::string text);
   [[noreturn]] void throwFailure();

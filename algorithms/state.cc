@@ -267,6 +267,10 @@ bool State::runDirect(const Request& request, const Arguments& arguments,
     word.announces = true;
   } else {
     word.check = channel_.begin(slot, word.check);
+    if (previous.tag != tag) {
+      lane->earlierRound = lane->round();
+      lane->earlierTag = previous.tag;
+    }
   }
   previous = {tag, elsewhere, internal::sequenceOf(word.check)};
   DirectRun(channel_, *lane, request, arguments, word,

@@ -136,6 +136,10 @@ class GLOO_API Lane {
     uint16_t sequence = 0;  // of its check word; 0: none
   };
   Previous previous;
+  // Rounds up to this one belong to operations with other tags than the one
+  // that is in this lane; the last of them had `earlierTag`.
+  uint64_t earlierRound = 0;
+  uint64_t earlierTag = 0;
 
   // ---- Vectors that need no slots. Nothing of it locks or allocates, except
   // when the memory, or one of a handful that were used before, has changed.

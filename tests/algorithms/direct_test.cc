@@ -279,6 +279,23 @@ TEST(DirectTest, OtherOperationsAreAnError) {
   }
 }
 
+// Nobody waits for the others of a reduce; who comes to their lines later, with
+// another tag, finds it.
+TEST(DirectTest, TheTagOfTheOneThatDifferedIsNamed) {
+  EXPECT_TRUE(allSay(outcomes(2,
+                              [](const ContextPtr& context) {
+                                Call call{8, context->rank, false, 1, 0};
+                                testing_support::checkReduce<int>(context,
+                                                                  call);
+                                for (uint32_t tag = 100; tag < 200; tag++) {
+                                  BarrierOptions other(context);
+                                  other.setTag(tag);
+                                  barrier(other);
+                                }
+                              }),
+                     "collective with tag 1:"));
+}
+
 TEST(DirectTest, OneThatTakesTheLinksAloneIsAnError) {
   for (const int before : {0, 1, 5, 5000}) {
     EXPECT_TRUE(allSay(

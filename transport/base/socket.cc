@@ -257,8 +257,9 @@ std::string errnoRemedy(int error) {
     case ENFILE:
       return "; raise the system's limit of open files (sysctl fs.file-max)";
     case ENOBUFS:
-    case ENOMEM:
       return "; the system is out of memory for sockets";
+    case ENOMEM:
+      return "; the system is out of memory";
     case EADDRINUSE:
       return "; another process uses this port: choose another, or port 0";
     case EADDRNOTAVAIL:

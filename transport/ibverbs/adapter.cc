@@ -48,7 +48,10 @@ T* require(T* object, const char* what, const std::string& device) {
     const int error = errno;
     GLOO_THROW_IO_EXCEPTION("Cannot create ", what, " on RDMA device ", device,
                             ": ", base::errnoText(error),
-                            base::errnoRemedy(error));
+                            error == ENOMEM
+                                ? "; the device has no more of them, or"
+                                  " memory may not be locked (ulimit -l)"
+                                : base::errnoRemedy(error));
   }
   return object;
 }

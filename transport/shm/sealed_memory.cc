@@ -22,9 +22,10 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 [[noreturn]] void fail(const char* call, size_t bytes, const char* remedy) {
   const int error = errno;
-  GLOO_THROW_IO_EXCEPTION(
-      "cannot make ", bytes, " bytes of shared memory: ", call, ": ",
-      base::errnoText(error), remedy, base::errnoRemedy(error));
+  GLOO_THROW_IO_EXCEPTION("cannot make ", bytes,
+                          " bytes of shared memory: ", call, ": ",
+                          base::errnoText(error),
+                          *remedy != '\0' ? remedy : base::errnoRemedy(error));
 }
 
 constexpr const char* kMemoryRemedy =

@@ -136,9 +136,10 @@ TEST_F(VerbsLimitsTest, APortThatIsDown) {
 TEST_F(VerbsLimitsTest, NoProtectionDomainOrCompletionChannel) {
   start();
   fakeVerbs().fail(FakeCall::kAllocPd, ENOMEM);
-  EXPECT_THAT(refusal<IoException>(),
-              AllOf(HasSubstr("protection domain"), HasSubstr("fake0"),
-                    HasSubstr("Cannot allocate memory")));
+  EXPECT_THAT(
+      refusal<IoException>(),
+      AllOf(HasSubstr("protection domain"), HasSubstr("fake0"),
+            HasSubstr("Cannot allocate memory"), HasSubstr("ulimit -l")));
   fakeVerbs().fail(FakeCall::kCreateCompChannel, EMFILE);
   EXPECT_THAT(refusal<IoException>(), AllOf(HasSubstr("completion channel"),
                                             HasSubstr("Too many open files")));

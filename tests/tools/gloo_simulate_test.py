@@ -223,7 +223,11 @@ class GlooSimulate(unittest.TestCase):
                 (["--overhead", "9"], "overhead"),
                 (["--bandwidth", "0"], "--bandwidth"),
                 (["--slow-rank", "8"], "--slow-rank"),
+                (["--slow-factor", "3"], "--slow-factor needs --slow-rank"),
                 (["--text"], "--algorithm"),
+                (["-a", "ring", "--text", "--json", "/dev/null"], "--json"),
+                (["-a", "ring", "--draw", "/dev/null", "--json", "/dev/null"],
+                 "--json"),
                 (["--cores", "-1"], "--cores"),
                 (["--window", "65"], "--window")):
             with self.subTest(arguments):

@@ -174,6 +174,8 @@ void validate(const Options& o) {
   }
   require(o.slowRank >= -1, "--slow-rank is no rank");
   require(o.slowFactor > 0 && o.slowFactor <= 1e6, "--slow-factor: above 0");
+  require(o.slowRank >= 0 || o.slowFactor == 1,
+          "--slow-factor needs --slow-rank");
   require(o.radix >= 2, "--radix: at least 2");
   require(o.window == 0 || (o.window >= 4 && o.window <= 64),
           "--window: 4 to 64");
@@ -193,6 +195,7 @@ void validate(const Options& o) {
                      o.algorithm + "'; it has " + names);
   }
   if (o.text || !o.drawFile.empty()) {
+    require(o.jsonFile.empty(), "--text and --draw give no times for --json");
     require(one, "--text and --draw need --algorithm");
     const int ranks = o.ranks.front();
     require(ranks <= 64, "--text and --draw: at most 64 ranks");

@@ -1,13 +1,10 @@
 // Which peers are alive, as far as this process can tell.
-#include <poll.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <map>
 
 #include "transport/base/context.h"
+#include "transport/base/process.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -65,18 +62,13 @@ int Context::visiblePid(const AddressRecord& peer) const {
   return visible ? static_cast<int>(peer.pid) : 0;
 }
 
-// A zombie has ended too: its parent has not looked yet.
 bool Context::isGone(const internal::PeerAddress& peer) const {
   const int pid = visiblePid(decodeAddress(peer.bytes));
   if (pid <= 0) {
     return false;
   }
-  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (!process) {
-    return errno == ESRCH;
-  }
-  pollfd ended{process.get(), POLLIN, 0};
-  return ::poll(&ended, 1, 0) == 1;
+  const UniqueFd process = openProcess(pid);
+  return process ? hasEnded(process) : errno == ESRCH;
 }
 
 }  // namespace transport::base

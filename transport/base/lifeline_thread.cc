@@ -1,6 +1,5 @@
 // The thread of the lifelines.
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "gloo/common/string.h"
 #include "gloo/common/utils.h"
 #include "transport/base/lifeline_impl.h"
+#include "transport/base/process.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -138,8 +138,7 @@ void Lifelines::Impl::openLine(uint64_t id, Line& line, UniqueFd socket) {
       line.open->sayCause(*world.cause);
     }
     if (line.peer.pid > 0 && line.peer.pid != ::getpid()) {
-      line.pidfd = UniqueFd(
-          static_cast<int>(::syscall(SYS_pidfd_open, line.peer.pid, 0)));
+      line.pidfd = openProcess(line.peer.pid);
     }
   }
   watch(line.open->socket(), id, Channel::kLine, !line.open->flush());

@@ -1,11 +1,10 @@
 #include "transport/shm/process_memory.h"
 
-#include <poll.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include <cerrno>
+
+#include "transport/base/process.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
@@ -16,8 +15,7 @@ ProcessMemory::ProcessMemory(pid_t pid, uint64_t address, const Secret& secret)
     trouble_ = "its process is in another PID namespace";
     return;
   }
-  process_ =
-      base::UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  process_ = base::openProcess(pid);
   if (!process_) {
     trouble_ = "pidfd_open fails";
     return;
@@ -44,13 +42,7 @@ int ProcessMemory::read(char* local, uint64_t remote, size_t bytes) const {
     remote += static_cast<uint64_t>(n);
     bytes -= static_cast<size_t>(n);
   }
-  // poll(2) looks, and yet ends with EINTR where a signal is pending.
-  pollfd ended{process_.get(), POLLIN, 0};
-  int n = 0;
-  do {
-    n = ::poll(&ended, 1, 0);
-  } while (n < 0 && errno == EINTR);
-  return n == 0 ? 0 : ESRCH;
+  return base::hasEnded(process_) ? ESRCH : 0;
 }
 
 }  // namespace transport::shm

@@ -15,6 +15,7 @@
 #include "rendezvous/bytes.h"
 #include "rendezvous/decimal.h"
 #include "rendezvous/socket.h"
+#include "rendezvous/tcp_store_values.h"
 #include "rendezvous/tcp_store_wire.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -207,7 +208,6 @@ class TcpStoreServer::Impl {
 
   void execute(Client& client, Request& request) {
     std::vector<char> body;
-    ByteWriter out(body);
     switch (request.op) {
       case Op::kSet:
         for (size_t i = 0; i < request.keys.size(); i++) {
@@ -215,21 +215,22 @@ class TcpStoreServer::Impl {
         }
         break;
       case Op::kAppend: {
-        auto value = lookUp(request.keys[0]);
+        auto value = values_.at(request.keys[0]);
         value.insert(value.end(), request.values[0].begin(),
                      request.values[0].end());
         store(request.keys[0], std::move(value));
         break;
       }
       case Op::kAdd: {
-        auto value = lookUp(request.keys[0]);
+        auto value = values_.at(request.keys[0]);
+        ByteWriter out(body);
         out.u64(static_cast<uint64_t>(
             addToDecimal(value, request.increment, request.keys[0])));
         store(request.keys[0], std::move(value));
         break;
       }
       case Op::kPeek:
-        peek(request.keys, body);
+        body = values_.peek(request.keys);
         break;
       case Op::kWaitAny:
         wait(client, request);
@@ -238,41 +239,8 @@ class TcpStoreServer::Impl {
     answer(client, Status::kOk, body);
   }
 
-  // All that is stored fits into an answer; a key that is named again and
-  // again may not.
-  void peek(const std::vector<std::string>& keys, std::vector<char>& body) {
-    size_t bytes = 0;
-    for (const auto& key : keys) {
-      bytes += 5 + lookUp(key).size();
-    }
-    if (bytes > tcpstore::kMaxAnswerBytes) {
-      throw IoException("the values are too long for one answer");
-    }
-    body.reserve(bytes);
-    ByteWriter out(body);
-    for (const auto& key : keys) {
-      out.u8(values_.count(key) != 0);
-      out.text(lookUp(key));
-    }
-  }
-
-  const std::vector<char>& lookUp(const std::string& key) const {
-    static const std::vector<char> kNone;
-    const auto found = values_.find(key);
-    return found == values_.end() ? kNone : found->second;
-  }
-
   void store(const std::string& key, std::vector<char> value) {
-    auto found = values_.find(key);
-    const size_t before =
-        found == values_.end() ? 0 : key.size() + found->second.size();
-    const size_t after = storedBytes_ - before + key.size() + value.size();
-    if (after > kMaxStoredBytes) {
-      throw IoException(MakeString("the store is full: it holds at most ",
-                                   kMaxStoredBytes, " bytes"));
-    }
-    storedBytes_ = after;
-    values_[key] = std::move(value);
+    values_.set(key, std::move(value));
     const auto waiting = waiters_.find(key);
     if (waiting != waiters_.end()) {
       for (const int fd : std::set<int>(waiting->second)) {
@@ -287,7 +255,7 @@ class TcpStoreServer::Impl {
     bool exists = false;
     for (const auto& key : client.keys) {
       waiters_[key].insert(client.fd.get());
-      exists = exists || values_.count(key) != 0;
+      exists = exists || values_.has(key);
     }
     client.deadline = Deadline(Deadline::Clock::now() +
                                std::chrono::milliseconds(request.milliseconds));
@@ -383,9 +351,8 @@ class TcpStoreServer::Impl {
   UniqueFd stop_;
   const int process_;
   std::map<int, Client> clients_;
-  std::unordered_map<std::string, std::vector<char>> values_;
+  tcpstore::Values values_;
   std::unordered_map<std::string, std::set<int>> waiters_;  // of a key
-  size_t storedBytes_ = 0;
   Deadline waitingUntil_;  // not later than the first wait's deadline
   bool paused_ = false;    // accepting
   std::unique_ptr<std::thread> thread_;

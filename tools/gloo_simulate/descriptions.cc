@@ -93,7 +93,8 @@ constexpr Description kDescriptions[] = {
      "In round k each rank tells the one 2^k above that it is there, and all "
      "it "
      "has heard of.",
-     "log2 n rounds of no bytes", "always",
+     "log2 n rounds of no bytes",
+     "always, but for several hosts with several ranks each",
      "Hensgen, Finkel, Manber, \"Two algorithms for barrier synchronization\", "
      "IJPP 17(1), 1988, section 3"},
     {kReduce, "binomial",

@@ -18,9 +18,10 @@ constexpr const char* kPictures = "algorithms";
 constexpr const char* kHead = R"(# Algorithms
 
 Made by `./dev docs` from the catalogue (`algorithms/catalogue.cc`): the pictures
-are the schedules that run. Each algorithm is proven for every number of ranks
-that it is offered for ([verifier.md](verifier.md) says how, and why one run
-decides all), and [simulator.md](simulator.md) tells what it costs on a network.
+are the schedules that run. Each algorithm is proven for 1 to 64 ranks and every
+root, and for chosen numbers of up to 1024 ([verifier.md](verifier.md) says how,
+and why one run decides all), and [simulator.md](simulator.md) tells what it costs
+on a network.
 
 In the pictures ranks are across and rounds go down: a rank sends one message per
 round and receives one. Labels are the numbers of blocks (*s2*: block 2 of memory

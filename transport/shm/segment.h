@@ -27,8 +27,8 @@ struct RingSize {
   uint32_t bytes = 0;
 };
 
-// For a rank with this many peers. All its segments together are at most
-// 8 MiB, or the smallest segments if those are more; docs/shm.md
+// For a rank with this many peers. The bytes of all its rings together are at
+// most 8 MiB, or the smallest segments if those are more; docs/shm.md
 // has the table.
 RingSize ringSizeFor(int peers);
 size_t segmentBytes(RingSize size);

@@ -28,9 +28,10 @@ struct Environment {
 //   PMI_RANK, PMI_SIZE, MPI_LOCALRANKID         MPICH and other PMI launchers
 //   SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID   Slurm
 // (local ranks and sizes, as far as they are there: GLOO_LOCAL_RANK and
-// GLOO_LOCAL_SIZE, LOCAL_WORLD_SIZE, OMPI_COMM_WORLD_LOCAL_SIZE, MPI_LOCALNRANKS,
-// SLURM_NTASKS_PER_NODE). All that are there must agree, with one exception: inside a Slurm job step
-// another launcher may have started this process, and is then believed.
+// GLOO_LOCAL_SIZE, LOCAL_WORLD_SIZE, OMPI_COMM_WORLD_LOCAL_SIZE,
+// MPI_LOCALNRANKS, SLURM_NTASKS_PER_NODE). All that are there must agree, with
+// one exception: inside a Slurm job step another launcher may have started this
+// process, and is then believed.
 //
 // The store is GLOO_STORE; else the TCP store that rank 0 serves at
 // MASTER_ADDR and the port after MASTER_PORT (torchrun's own store occupies

@@ -1,5 +1,5 @@
-// Every environment variable that the library reads, in one place, but for those
-// by which launchers tell ranks apart (gloo/launch.h).
+// Every environment variable that the library reads, in one place, but for
+// those by which launchers tell ranks apart (gloo/launch.h).
 #pragma once
 
 #include <chrono>

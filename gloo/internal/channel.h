@@ -59,12 +59,12 @@ struct Operation {
   Operation* prev = nullptr;
   Operation* nextPending = nullptr;
   Operation* prevPending = nullptr;
-  void* owner = nullptr;         // what it waits in: depends on phase
-  void* user = nullptr;          // told of the completion; null: nobody
-  const void* region = nullptr;  // registered memory; null: none
-  size_t regionOffset = 0;       // where the operation's memory begins in it
-  uint64_t serial = 0;           // of the start
-  uint64_t number = 0;           // of the message or the request
+  void* owner = nullptr;               // what it waits in: depends on phase
+  void* user = nullptr;                // told of the completion; null: nobody
+  std::shared_ptr<const void> region;  // registered memory; null: none
+  size_t regionOffset = 0;  // where the operation's memory begins in it
+  uint64_t serial = 0;      // of the start
+  uint64_t number = 0;      // of the message or the request
   uint64_t remoteAddress = 0;
   uint64_t remoteOffset = 0;
   uint64_t bytesQueued = 0;  // given to the link
@@ -79,8 +79,9 @@ struct Operation {
 };
 
 // Memory that many operations will use: it stays registered with the device
-// from the first that needs it until this is destroyed. Destroy it before the
-// context, and when no operation uses the memory.
+// from the first that needs it until this is destroyed and no operation uses
+// it. Destroy it before the context, and when no operation of the caller's uses
+// the memory.
 class GLOO_API KeptMemory {
  public:
   virtual ~KeptMemory();

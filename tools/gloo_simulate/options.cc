@@ -91,7 +91,8 @@ void addReport(CLI::App& app, Options& options, Raw& raw) {
                  "segments of each block there; 1");
   app.add_option("--check", options.checkFiles,
                  "--json files of the benchmark, with --all-algorithms or with "
-                 "each algorithm forced in turn (GLOO_ALGORITHM): is the predicted order right wherever "
+                 "each algorithm forced in turn (GLOO_ALGORITHM): is the "
+                 "predicted order right wherever "
                  "measured times differ by over 25 %?");
   app.add_option("--docs", options.docsFolder,
                  "write algorithms.md and its pictures into this folder");

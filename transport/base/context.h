@@ -216,7 +216,8 @@ class Context final : public transport::Context,
   // the context has failed, when the device refuses.
   bool copyMemory(int device, void* to, const void* from, size_t bytes);
   bool makeVisible(int device);
-  const Region* registerFor(Operation& op, Rights rights);
+  // Sets op.region; null: the link needs none.
+  void registerFor(Operation& op, Rights rights);
   // Null: the links need none. Throws as LinkFactory::registerMemory does, also
   // for a device's memory when the links move bytes by the processor.
   std::unique_ptr<Region> registerMemory(void* ptr, size_t size,
@@ -340,7 +341,6 @@ class Context final : public transport::Context,
   std::map<uint64_t, Probe> probes_;
   uint64_t nextProbe_ = 0;
   uint64_t serial_ = 0;
-  std::unordered_map<Operation*, std::unique_ptr<Region>> registered_;
   std::shared_ptr<const void> alive_ = std::make_shared<char>();
   std::multimap<const char*, KeptMemory*> kept_;  // by their first byte
   uint64_t changes_ = 0;                          // of any peer's state

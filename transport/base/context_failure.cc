@@ -17,7 +17,8 @@ CausePtr Context::failure() const {
 
 void Context::fail(CausePtr cause) {
   auto lock = this->lock();
-  if (cause->kind == Cause::Kind::kTimeout) {
+  // (What another rank found it has looked into.)
+  if (cause->kind == Cause::Kind::kTimeout && cause->foundBy == rank()) {
     failTimeout(lock, *cause);
   } else {
     failLocked(std::move(cause));

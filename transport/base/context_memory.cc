@@ -143,7 +143,7 @@ bool KeptMemory::holds(const Operation& op) const {
   return data_ <= op.data && op.data + op.bytes <= data_ + bytes_;
 }
 
-const Region* KeptMemory::regionFor(Rights rights) {
+std::shared_ptr<const Region> KeptMemory::regionFor(Rights rights) {
   if (bothWays_ && rights == Rights::kLocal) {
     rights = Rights::kRemoteWrite;  // which may be read here all the same
   }
@@ -151,7 +151,7 @@ const Region* KeptMemory::regionFor(Rights rights) {
   if (region == nullptr) {
     region = context_.registerMemory(data_, bytes_, kind_, rights);
   }
-  return region.get();
+  return region;
 }
 
 std::unique_ptr<internal::KeptMemory> Context::keep(void* data, size_t bytes,
@@ -188,21 +188,19 @@ void Context::forgetKept(KeptMemory& kept) {
 }
 
 // Of kept memory that begins at the same byte or before the operation's, the
-// nearest; else for the operation alone.
-const Region* Context::registerFor(Operation& op, Rights rights) {
+// nearest; else for the operation alone. It may be another owner's, which goes
+// first.
+void Context::registerFor(Operation& op, Rights rights) {
   if (auto it = kept_.upper_bound(op.data); it != kept_.begin()) {
     KeptMemory& nearest = *std::prev(it)->second;
     if (nearest.holds(op)) {
       op.regionOffset = nearest.offsetOf(op);
-      return nearest.regionFor(rights);
+      op.region = nearest.regionFor(rights);
+      return;
     }
   }
-  auto region = registerMemory(op.data, op.bytes,
-                               memoryKindOf(op.data, op.bytes), rights);
-  if (region == nullptr) {
-    return nullptr;
-  }
-  return (registered_[&op] = std::move(region)).get();
+  op.region = registerMemory(op.data, op.bytes, memoryKindOf(op.data, op.bytes),
+                             rights);
 }
 
 }  // namespace transport::base

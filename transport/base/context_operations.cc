@@ -166,9 +166,7 @@ void Context::startAny(Operation& op, const std::vector<int>& sources) {
 
 void Context::ended(Operation& op, Operation::State state) {
   pending_.remove(&op);
-  if (!registered_.empty()) {
-    registered_.erase(&op);
-  }
+  op.region.reset();
   if (op.kind == kGetReply) {
     if (ExportedRegion* region = exported(op.index)) {
       region->inUse--;
@@ -260,6 +258,7 @@ void Context::post(Operation& op, bool isSend, int peer, uint64_t slot,
     op.bytesDone.store(bytes, std::memory_order_relaxed);
     op.state.store(Operation::State::kDone, std::memory_order_relaxed);
   } else {
+    pair.prepare(op);
     start(op, pair);
   }
 }

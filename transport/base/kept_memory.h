@@ -29,7 +29,7 @@ class KeptMemory final : public internal::KeptMemory {
     return static_cast<size_t>(op.data - data_);
   }
   // Null: the link needs none.
-  const Region* regionFor(Rights rights);
+  std::shared_ptr<const Region> regionFor(Rights rights);
   // The context ends first.
   void release() { regions_ = {}; }
 
@@ -43,7 +43,8 @@ class KeptMemory final : public internal::KeptMemory {
   const bool bothWays_;
   char* const data_;
   const size_t bytes_;
-  std::array<std::unique_ptr<Region>, kRights> regions_;
+  // Also an operation's that uses the same memory, but not through this.
+  std::array<std::shared_ptr<const Region>, kRights> regions_;
 };
 
 }  // namespace transport::base

@@ -39,6 +39,7 @@ struct RecvEntry {
   RecvEntry* sibling = nullptr;  // null: from one named rank
   bool advertised = false;       // the sender may write: `index` is valid
   bool cancelling = false;       // a kCancel is on its way
+  bool cancelWanted = false;     // when the answer to another one is here
   bool told = false;             // the sender knows the check word
   uint32_t index = 0;
 

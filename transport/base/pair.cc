@@ -115,7 +115,7 @@ void Pair::attach(std::unique_ptr<Link> link) {
   slots_.forEach([this](SlotState& state) { advertiseUnblocked(state); });
   Fifo<Operation> waiting;
   std::swap(waiting, backlog_);
-  while (Operation* op = waiting.popFront()) {
+  while (Operation* op = failed_ ? nullptr : waiting.popFront()) {
     switch (op->kind) {
       case kMessage:
         startSend(*op);
@@ -127,7 +127,7 @@ void Pair::attach(std::unique_ptr<Link> link) {
         startRequest(*op);
     }
   }
-  if (waits_ > 0) {
+  if (waits_ > 0 && !failed_) {
     link_->expect(true);
   }
 }
@@ -190,15 +190,6 @@ void Pair::protocolError(const std::string& what) {
       MakeString("rank ", peer_, " sent something impossible: ", what));
 }
 
-// Memory that the link wants registered and that the caller has not is
-// registered for this one operation.
-const Region* Pair::ensureRegion(Operation& op, Rights rights) {
-  if (op.region == nullptr && caps_.needsRegions) {
-    op.region = context_.registerFor(op, rights);
-  }
-  return static_cast<const Region*>(op.region);
-}
-
 char* Pair::onPayload(const FrameHeader& header) {
   if (failed_) {
     return nullptr;
@@ -216,6 +207,14 @@ char* Pair::onPayload(const FrameHeader& header) {
 }
 
 char* Pair::placeFor(const FrameHeader& header) {
+  // Over a link that can write, only eager messages bring their bytes along.
+  const bool placed = header.has(kBound) || header.has(kPut) ||
+                      (header.has(kReply) && caps_.remoteRead) ||
+                      (header.has(kDirect) && header.payloadBytes > 0);
+  if (caps_.remoteWrite && placed) {
+    protocolError("bytes in a frame that it could have written");
+    return nullptr;
+  }
   if (header.has(kBound)) {
     return onBoundPayload(header);
   }
@@ -298,6 +297,9 @@ void Pair::onDataEnd(const FrameHeader& header) {
 }
 
 void Pair::onAbort(const FrameHeader& header, const char* payload) {
+  if (byeSent_) {
+    return;  // who has left is not concerned
+  }
   try {
     context_.failLocked(std::make_shared<internal::Cause>(
         decodeCause({payload, header.payloadBytes})));
@@ -364,7 +366,8 @@ void Pair::fail(const internal::Cause& cause) {
   }
   failed_ = true;
   context_.device().removePump(pump_);
-  if (link_ != nullptr && !departed_ && !byeSent_) {
+  // Also to a peer that is leaving: the link lets go of the callers' memory.
+  if (link_ != nullptr && !byeSent_) {
     sendAbort(cause);
   }
 }

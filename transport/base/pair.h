@@ -140,6 +140,9 @@ class Pair final : public transport::Pair, public LinkHandler {
   // way: complete. False: nothing was done.
   [[nodiscard]] bool sendNow(uint64_t slot, const char* from, size_t bytes,
                              uint64_t check);
+  // Before a message starts: whatever may be refused. Throws, and then nothing
+  // has changed.
+  void prepare(Operation& op);
   // kMessage to, or from, this peer.
   void startSend(Operation& op);
   void startRecv(Operation& op);
@@ -296,6 +299,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   uint32_t takeIndex(RecvEntry* entry);
   void freeIndex(RecvEntry& entry);
   void cancelRecv(Operation& op);
+  void cancelNext(uint64_t slot);
   void dropAll(RecvEntry* entry);
   void onCancel(const FrameHeader& header);
   void onCancelReply(const FrameHeader& header);

@@ -36,8 +36,9 @@ void Pair::onCancel(const FrameHeader& header) {
 
 void Pair::cancelRecv(Operation& op) {
   auto* entry = static_cast<RecvEntry*>(op.owner);
-  if (op.phase != kQueued || entry == nullptr || entry->cancelling) {
-    return;  // its bytes are on their way
+  if (op.phase != kQueued || entry == nullptr || entry->cancelling ||
+      entry->cancelWanted) {
+    return;  // its bytes are on their way, or it is being taken back
   }
   bool known = entry->advertised;
   for (const RecvEntry* e = entry; e != nullptr && !known; e = e->next) {
@@ -50,6 +51,11 @@ void Pair::cancelRecv(Operation& op) {
     return;
   }
   SlotState& state = *entry->state;
+  if (state.cancelling > 0) {
+    // Whether that one counts is known when it is answered.
+    entry->cancelWanted = true;
+    return;
+  }
   uint64_t position = 0;
   for (const RecvEntry* e = state.recvs.front(); e != entry; e = e->next) {
     position++;
@@ -124,9 +130,29 @@ void Pair::onCancelReply(const FrameHeader& header) {
     dropEntry(entry);
     finishOperation(*op, Operation::State::kCancelled);
   }
+  cancelNext(header.slot);
   if (SlotState* left = slots_.find(header.slot)) {
     advertiseUnblocked(*left);
     slots_.forgetIfIdle(*left);
+  }
+}
+
+// Of those that waited for an answer to another one.
+void Pair::cancelNext(uint64_t slot) {
+  for (;;) {
+    SlotState* state = slots_.find(slot);
+    if (state == nullptr || state->cancelling > 0) {
+      return;
+    }
+    RecvEntry* entry = state->recvs.front();
+    while (entry != nullptr && !entry->cancelWanted) {
+      entry = entry->next;
+    }
+    if (entry == nullptr) {
+      return;
+    }
+    entry->cancelWanted = false;
+    cancelRecv(*entry->op);
   }
 }
 

@@ -9,6 +9,41 @@
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 
+// A long message that will need registered memory gets it before anything has
+// changed: the caller hears of a limit, and the pair goes on.
+void Pair::prepare(Operation& op) {
+  if (op.kind != kMessage || op.bytes <= caps_.eagerBytes || link_ == nullptr ||
+      !caps_.needsRegions) {
+    return;
+  }
+  if (op.isSend) {
+    context_.registerFor(
+        op, pulls() || caps_.readByPeer ? Rights::kRemoteRead : Rights::kLocal);
+    return;
+  }
+  const SlotState* state = slots_.find(op.slot);
+  const Arrival* arrival = state != nullptr ? state->arrivals.front() : nullptr;
+  if (wantsAdvert(op) && (arrival == nullptr || arrival->announced)) {
+    context_.registerFor(op, Rights::kRemoteWrite);
+  }
+}
+
+// Memory that the link wants registered and that the caller has not is
+// registered for this one operation. Where that fails the context does, since
+// this may be anybody's thread.
+const Region* Pair::ensureRegion(Operation& op, Rights rights) {
+  if (op.region == nullptr && caps_.needsRegions) {
+    try {
+      context_.registerFor(op, rights);
+    } catch (const Exception& e) {
+      context_.failNew(internal::Cause::Kind::kIo, context_.rank(),
+                       MakeString("rank ", context_.rank(), ": ", e.what()));
+      return nullptr;
+    }
+  }
+  return static_cast<const Region*>(op.region.get());
+}
+
 // The receive that advert `index` belongs to; introduces its message if this
 // is the first that we hear of it. Null after a protocol error.
 RecvEntry* Pair::directEntry(uint32_t index) {
@@ -112,6 +147,9 @@ void Pair::pullMessage(Operation& op, const Arrival& arrival) {
 // pull: asks the link for the next parts of what `op` reads.
 void Pair::readParts(Operation& op) {
   const Region* region = ensureRegion(op, Rights::kLocalWrite);
+  if (failed_) {
+    return;
+  }
   while (!failed_ && op.bytesQueued < op.wanted && op.parts < 2) {
     const size_t bytes =
         std::min<size_t>(op.wanted - op.bytesQueued, caps_.maxFrameBytes);

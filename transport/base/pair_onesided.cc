@@ -120,6 +120,10 @@ void Pair::onGet(const FrameHeader& header) {
   if (byeSent_) {
     return;  // the peer is about to hear that no answer comes
   }
+  if (caps_.remoteWrite && caps_.remoteRead) {
+    protocolError("asks for bytes that it could have read");
+    return;
+  }
   std::string why;
   ExportedRegion* region =
       exportedRange(header.key, header.offset, header.bytes, &why);

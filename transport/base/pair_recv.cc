@@ -24,7 +24,9 @@ void Pair::startRecv(Operation& op) {
 
 bool Pair::hasArrival(uint64_t slot) const {
   const SlotState* state = slots_.find(slot);
-  return state != nullptr && !state->arrivals.empty();
+  // What a peer that has left only announced will not come.
+  return state != nullptr && !state->arrivals.empty() &&
+         !(departed_ && state->arrivals.front()->announced);
 }
 
 void Pair::meetFirst(Operation& op) {
@@ -301,6 +303,10 @@ void Pair::answerAnnounce(Operation& op, const Arrival& arrival) {
 
 void Pair::sendAdvert(RecvEntry& entry, uint8_t flags, uint64_t number) {
   Operation& op = *entry.op;
+  const Region* region = ensureRegion(op, Rights::kRemoteWrite);
+  if (failed_) {
+    return;
+  }
   entry.index = takeIndex(&entry);
   entry.advertised = true;
   FrameHeader h = header(FrameType::kAdvert, flags);
@@ -309,7 +315,7 @@ void Pair::sendAdvert(RecvEntry& entry, uint8_t flags, uint64_t number) {
   h.number = number;
   h.bytes = op.bytes;
   h.check = op.check;
-  if (const Region* region = ensureRegion(op, Rights::kRemoteWrite)) {
+  if (region != nullptr) {
     h.offset = region->remoteAddress() + op.regionOffset;
     h.key = region->remoteKey();
   }
@@ -340,6 +346,9 @@ void Pair::advertiseUnblocked(SlotState& state) {
     }
     if (wantsAdvert(*entry->op) && !entry->advertised) {
       sendAdvert(*entry, 0, position);
+      if (failed_) {
+        return;
+      }
     }
   }
 }

@@ -92,6 +92,9 @@ void Pair::announce(Operation& op, SlotState& state) {
       h.offset = region->remoteAddress() + op.regionOffset;
       h.key = region->remoteKey();
     }
+    if (failed_) {
+      return;
+    }
     link_->lend(op.data, op.bytes);
   }
   context_.counts().announcesSent++;
@@ -198,6 +201,9 @@ bool Pair::sendPart(Operation& op, size_t* given) {
   bool left;
   if (caps_.remoteWrite && op.kind != kGetReply) {
     left = writePart(op, from, bytes, offset, last);
+    if (failed_) {
+      return false;
+    }
   } else {
     FrameHeader h = partHeader(op, offset);
     h.flags |= (first ? kFirst : 0) | (last ? kLast : 0);
@@ -251,6 +257,9 @@ bool Pair::writePart(Operation& op, const char* from, size_t bytes,
       last && (op.kind == kBoundWrite || (op.kind == kMessage && op.exact));
   const bool copied = told && bytes <= caps_.copiedBytes && op.device < 0;
   const Region* region = copied ? nullptr : ensureRegion(op, Rights::kLocal);
+  if (failed_) {
+    return false;
+  }
   const uint32_t immediate =
       !told ? kNoImmediate
             : op.index | (op.kind == kBoundWrite ? kBoundImmediate : 0);

@@ -155,8 +155,19 @@ void UnboundBuffer::send(int dstRank, uint64_t slot, size_t offset,
     op.state.store(Operation::State::kDone, std::memory_order_relaxed);
     onOperation(op);
   } else {
-    context_.start(op, pair);
+    startMessage(op, pair);
   }
+}
+
+void UnboundBuffer::startMessage(Operation& op, Pair& pair) {
+  try {
+    pair.prepare(op);
+  } catch (const Exception&) {
+    (op.isSend ? sends_ : recvs_).pending--;
+    context_.operations.give(&op);
+    throw;
+  }
+  context_.start(op, pair);
 }
 
 void UnboundBuffer::recv(int srcRank, uint64_t slot, size_t offset,
@@ -167,7 +178,7 @@ void UnboundBuffer::recv(int srcRank, uint64_t slot, size_t offset,
   Operation& op = newOperation(false, kMessage, offset, bytes);
   op.peer = srcRank;
   op.slot = slot;
-  context_.start(op, pair);
+  startMessage(op, pair);
 }
 
 void UnboundBuffer::recv(std::vector<int> srcRanks, uint64_t slot,

@@ -53,6 +53,7 @@ class UnboundBuffer final : public transport::UnboundBuffer,
   void abortWait(Side& side, bool sends);
   Operation& newOperation(bool isSend, uint8_t kind, size_t offset,
                           size_t bytes);
+  void startMessage(Operation& op, Pair& pair);
   size_t checkedBytes(const char* what, size_t offset, size_t nbytes) const;
   [[noreturn]] void refuseBytes(const char* what, size_t offset,
                                 size_t nbytes) const;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <string>
 #include <thread>
 
 #include "gloo/allreduce_halving_doubling.h"
@@ -360,6 +361,30 @@ TEST_P(ProtocolTest, AlteredFramesDoNoHarm) {
   for (std::thread& run : runs) {
     run.join();
   }
+}
+
+// The sender gave up on it when it closed.
+TEST_P(ProtocolTest, WhatWasOnlyAnnouncedEndsWithItsSender) {
+  const auto body = [](const ContextPtr& context) {
+    Message message(context, size_t{100000});
+    if (context->rank == 1) {
+      message.buffer->send(0, 1);
+      context->getPair(0)->close();
+      return;
+    }
+    while (context->getPair(1)->isConnected()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    std::string text;
+    try {
+      message.buffer->recv(1, 1);
+      message.buffer->waitRecv(std::chrono::seconds(5));
+    } catch (const IoException& e) {
+      text = e.what();
+    }
+    EXPECT_NE(text.find("left"), std::string::npos) << text;
+  };
+  spawn(Mode::kThreads, fakeDevices(this->options()), 2, body);
 }
 
 INSTANTIATE_TEST_SUITE_P(, ProtocolTest,

@@ -117,6 +117,42 @@ TEST_P(EndingTest, AbortOfAReceiveFromAny) {
 
 // An aborted or timed out receive, and a destroyed buffer: nobody writes to
 // that memory any more, although the message comes.
+// Each is taken back at the place that it has when the peer hears of it.
+TEST_P(EndingTest, SeveralReceivesOfASlotAreTakenBack) {
+  run(2, [](const ContextPtr& context) {
+    const int peer = 1 - context->rank;
+    for (const size_t size : {size_t{40} << 10, size_t{1} << 20}) {
+      for (const size_t count : {2, 3}) {
+        Message old(context, std::vector<char>(count * size, 'c'));
+        Message other(context, std::vector<char>(size, 'c'));
+        if (context->rank == 0) {
+          other.buffer->recv(peer, 1);
+          for (size_t i = 0; i < count; i++) {
+            old.buffer->recv(peer, 1, i * size, size);
+          }
+        }
+        meet(context);
+        if (context->rank == 0) {  // two owners at the same time
+          std::thread thread([&] { other.buffer->abortWaitRecv(); });
+          old.buffer.reset();
+          thread.join();
+        }
+        meet(context);
+        Message out(context, pattern(context->rank, size));
+        Message in(context, size);
+        in.buffer->recv(peer, 1);
+        out.buffer->send(peer, 1);
+        EXPECT_TRUE(in.buffer->waitRecv());
+        EXPECT_TRUE(out.buffer->waitSend());
+        EXPECT_TRUE(in.holds(peer));
+        meet(context);
+        EXPECT_EQ(old.bytes, std::vector<char>(count * size, 'c'));
+        EXPECT_EQ(other.bytes, std::vector<char>(size, 'c'));
+      }
+    }
+  });
+}
+
 TEST_P(EndingTest, MemoryIsNotTouchedAfterAnAbort) {
   run(2, [](const ContextPtr& context) {
     constexpr size_t kSize = 2 << 20;

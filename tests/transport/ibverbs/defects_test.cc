@@ -115,6 +115,36 @@ TEST_F(VerbsDefectsTest, ABufferThatIsDestroyedRightAfterItsSendHarmsNobody) {
   });
 }
 
+// What one buffer registers another one over the same memory uses too; whoever
+// ends first.
+TEST_F(VerbsDefectsTest, ABufferIsDestroyedWhileAnotherUsesItsRegistration) {
+  FakeDevices devices = plainDevices();
+  devices.config.ports[0].maxMessageBytes = 32 << 10;
+  run(devices, [](const ContextPtr& context) {
+    const int peer = 1 - context->rank;
+    constexpr size_t kBytes = 8 << 20;
+    Message message(context, pattern(context->rank, kBytes));
+    char* const memory = message.bytes.data();
+    if (context->rank == 0) {
+      auto other = context->createUnboundBuffer(memory, kBytes);
+      message.buffer->send(peer, 1);
+      signal(context, peer);
+      awaitSignal(context, peer);  // that the receive is there
+      other.reset();
+      EXPECT_TRUE(message.buffer->waitSend());
+    } else {
+      awaitSignal(context, peer);
+      auto other = context->createUnboundBuffer(memory, kBytes);
+      message.buffer->recv(peer, 1);
+      signal(context, peer);
+      other.reset();
+      EXPECT_TRUE(message.buffer->waitRecv());
+      EXPECT_TRUE(message.holds(peer));
+    }
+    meet(context);
+  });
+}
+
 // The fake takes neither for the other.
 TEST_F(VerbsDefectsTest, ThePeersKeyIsNotTheLocalOne) {
   run(plainDevices(), [](const ContextPtr& context) {

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <mutex>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "gloo/rendezvous/context.h"
 #include "tests/transport/contract/contract.h"
@@ -202,6 +204,47 @@ TEST_F(VerbsLimitsTest, LockedMemoryForAMessageNamesTheLimitAndKeepsThePair) {
                               HasSubstr("64 KiB"), HasSubstr("ulimit -l")));
     }
     meet(context);
+  });
+}
+
+// A message without credit is announced, and needs registered memory when its
+// receive is there: whatever thread hears of that lives on.
+TEST_F(VerbsLimitsTest, LockedMemoryForAMessageThatIsServedLater) {
+  start();
+  spawn(Mode::kThreads, maker_, 2, [](const ContextPtr& context) {
+    constexpr size_t kBytes = 16000;
+    constexpr int kMessages = 600;  // more than there are credits for
+    std::vector<char> memory(kBytes);
+    auto buffer = context->createUnboundBuffer(memory.data(), kBytes);
+    meet(context);
+    std::string text;
+    try {
+      if (context->rank == 0) {
+        for (int i = 0; i < kMessages; i++) {
+          buffer->send(1, 1);
+        }
+        fakeVerbs().fail(FakeCall::kRegMr, EPERM, 1000, 1);
+        signal(context, 1);
+        while (context->getPair(1)->isConnected()) {  // moves nothing itself
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        for (int i = 0; i < kMessages; i++) {
+          buffer->waitSend();
+        }
+      } else {
+        awaitSignal(context, 0);
+        for (int i = 0; i < kMessages; i++) {
+          buffer->recv(0, 1);
+        }
+        for (int i = 0; i < kMessages; i++) {
+          buffer->waitRecv();
+        }
+      }
+    } catch (const IoException& e) {
+      text = e.what();
+    }
+    EXPECT_THAT(text, AllOf(HasSubstr("Cannot register 16000 bytes"),
+                            HasSubstr("Operation not permitted")));
   });
 }
 

@@ -54,7 +54,8 @@ class Resolver {
   void required(F& function, const char* symbol) {
     optional(function, symbol);
     if (function == nullptr) {
-      missing_ += missing_.empty() ? symbol : std::string(", ") + symbol;
+      missing_ += missing_.empty() ? "" : ", ";
+      missing_ += symbol;
     }
   }
   const std::string& missing() const { return missing_; }

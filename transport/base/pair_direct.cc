@@ -12,8 +12,7 @@ namespace transport::base {
 // A long message that will need registered memory gets it before anything has
 // changed: the caller hears of a limit, and the pair goes on.
 void Pair::prepare(Operation& op) {
-  if (op.kind != kMessage || op.bytes <= caps_.eagerBytes || link_ == nullptr ||
-      !caps_.needsRegions) {
+  if (op.bytes <= caps_.eagerBytes || link_ == nullptr || !caps_.needsRegions) {
     return;
   }
   if (op.isSend) {
@@ -150,7 +149,7 @@ void Pair::readParts(Operation& op) {
   if (failed_) {
     return;
   }
-  while (!failed_ && op.bytesQueued < op.wanted && op.parts < 2) {
+  while (op.bytesQueued < op.wanted && op.parts < 2) {
     const size_t bytes =
         std::min<size_t>(op.wanted - op.bytesQueued, caps_.maxFrameBytes);
     const RemoteMemory remote{op.remoteAddress + op.bytesQueued, op.remoteKey};

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <functional>
 #include <mutex>
 #include <string>
 
@@ -16,14 +15,17 @@ namespace {
 using transport::base::FrameHeader;
 using transport::base::FrameType;
 
-// What both ranks say, one after the other, when a frame is altered.
-std::string whatIsSaidOf(const std::function<void(FrameHeader&)>& alter) {
+// They might be meant for the memory of another device.
+TEST(PushingTest, FramesBringNoBytesThatCouldHaveBeenWritten) {
   FakeOptions options;
   options.shape = FakeShape::kPush;
   options.watch->alterAtFrame = 1;
-  options.watch->alter = alter;
+  options.watch->alter = [](FrameHeader& header) {
+    header.type = FrameType::kData;
+    header.flags |= transport::base::kBound;
+  };
   std::mutex mutex;
-  std::string all;
+  std::string text;  // what both ranks say, one after the other
   spawnSeats(Mode::kThreads, 2, [&](Seat& seat) {
     try {
       auto device = fakeDevices(options)();
@@ -33,17 +35,8 @@ std::string whatIsSaidOf(const std::function<void(FrameHeader&)>& alter) {
       meet(context);
     } catch (const IoException& e) {
       const std::lock_guard<std::mutex> lock(mutex);
-      all += e.what();
+      text += e.what();
     }
-  });
-  return all;
-}
-
-// They might be meant for the memory of another device.
-TEST(PushingTest, FramesBringNoBytesThatCouldHaveBeenWritten) {
-  const std::string text = whatIsSaidOf([](FrameHeader& header) {
-    header.type = FrameType::kData;
-    header.flags |= transport::base::kBound;
   });
   EXPECT_NE(text.find("could have written"), std::string::npos) << text;
 }

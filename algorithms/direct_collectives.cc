@@ -9,7 +9,9 @@ GLOO_NAMESPACE_BEGIN
 namespace algorithms {
 namespace {
 
-// A broadcast's chunks: the readers should not wait for all of it.
+// A broadcast's chunks, where each rank has a core: the readers should not wait
+// for all of it. (Else they only wait more often: measured with 4 ranks on 2
+// cores, 64 KiB 33 us in four chunks and 10 us in one, 256 KiB 95 and 32.)
 constexpr size_t kMinChunk = 16 << 10;
 constexpr size_t kMostChunks = 4;
 
@@ -46,8 +48,10 @@ void DirectRun::broadcast() {
   const bool isRoot = rank_ == request_.root;
   const bool isInline = bytes_ <= Line::kPayloadBytes;
   const size_t chunk =
-      std::min(lane_.slotBytes(),
-               std::max(kMinChunk, bytes_ / kMostChunks / kLine * kLine));
+      lane_.crowded()
+          ? lane_.slotAloneBytes()
+          : std::min(lane_.slotBytes(),
+                     std::max(kMinChunk, bytes_ / kMostChunks / kLine * kLine));
   if (isRoot && bytes_ >= kLeastInPlace) {
     offer(input_);
   }
@@ -61,7 +65,7 @@ void DirectRun::broadcast() {
     } else {
       const bool offers = offer_.input.memory != 0;
       if (isRoot && !offers) {
-        copy(mine(round), input_ + at, length);
+        copy(lane_.slotAlone(rank_, round), input_ + at, length);
       }
       publish(round);
     }
@@ -77,7 +81,7 @@ void DirectRun::broadcast() {
     if (!isRoot) {
       copy(output_ + at,
            isInline ? lane_.line(request_.root, round).payload
-                    : of(request_.root, round),
+                    : lane_.slotAlone(request_.root, round),
            length);
     }
     c++;

@@ -1,15 +1,31 @@
-// Moving the calling thread to another core, for once.
+// Where the calling thread may run, and moving it to another core, for once.
 #pragma once
 
 #include <sched.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <thread>
 
 #include "gloo/config.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace internal {
+
+// At least one. Of a kernel with more cores than such a set has: its first
+// ones.
+inline cpu_set_t allowedCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) != 0 || CPU_COUNT(&set) == 0) {
+    const unsigned all = std::max(1u, std::thread::hardware_concurrency());
+    for (unsigned core = 0; core < all && core < CPU_SETSIZE; core++) {
+      CPU_SET(core, &set);
+    }
+  }
+  return set;
+}
 
 // The `n`th core of the set, from 0 on; -1: it has fewer.
 inline int coreAt(const cpu_set_t& set, size_t n) {

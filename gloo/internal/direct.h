@@ -12,11 +12,13 @@
 //   4. waits for those ranks whose contribution it needs, and reads them.
 // Lines and slots are used in turn by odd and even rounds: who has published a
 // round has read all that it needs of the round before, so what is written in
-// step 2 is read by nobody any more.
+// step 2 is read by nobody any more. That holds for all slots of a round, so a
+// rank that alone contributes may use them all.
 //
 // With two ranks the slots are swapped: the one that a rank has read in a round
 // is the one that it writes in the next, since it is in its cache. So a rank
-// reads its own slot at no time after it has published it.
+// reads its own slot at no time after it has published it. (The other slot of a
+// round may still be read then: it was the other rank's of the round before.)
 //
 // Memory order. Step 3 is a store, step 4 (and 1) begins with an acquiring load
 // of the same number. To sleep, a reader sets its bell and looks again; who
@@ -76,6 +78,9 @@ class GLOO_API Lane {
   int rank() const { return rank_; }
   int size() const { return size_; }
   size_t slotBytes() const { return slotBytes_; }
+  // Whether there are more ranks than cores: then a round costs a switch of
+  // threads. All ranks say the same.
+  bool crowded() const { return crowded_; }
 
   // The round that this rank published last.
   uint64_t round() const { return round_; }
@@ -88,9 +93,18 @@ class GLOO_API Lane {
   // Where the rank's contribution of that round lies; 64-byte aligned.
   char* slot(int rank, uint64_t round) const {
     const auto r = static_cast<size_t>(rank);
+    const auto ranks = static_cast<size_t>(size_);
     const size_t half = round & 1;
-    const size_t place = size_ == 2 ? ((r + half) & 1) : 2 * r + half;
+    const size_t place = size_ == 2 ? ((r + half) & 1) : ranks * half + r;
     return slots_ + place * slotBytes_;
+  }
+  // The same in a round in which nobody else writes: all slots of the round,
+  // which are side by side, but where they are swapped.
+  char* slotAlone(int rank, uint64_t round) const {
+    return slot(size_ == 2 ? rank : 0, round);
+  }
+  size_t slotAloneBytes() const {
+    return size_ == 2 ? slotBytes_ : static_cast<size_t>(size_) * slotBytes_;
   }
 
   // The next round, which must be round() + 1; check and payload of the line
@@ -166,6 +180,7 @@ class GLOO_API Lane {
 
   int rank_ = 0;
   int size_ = 0;
+  bool crowded_ = false;
   int glances_ = 1;  // without giving the core away
   size_t slotBytes_ = 0;
   LaneLine* lines_ = nullptr;

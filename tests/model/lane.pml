@@ -1,7 +1,8 @@
 /* The rounds of a lane (gloo/internal/direct.h): every rank waits until all have
  * published the round before, writes its slot of this round, publishes, and
  * reads the slots of those that it chooses to wait for. Slots are used in turn;
- * with -D RANKS=2 they are swapped as well. To sleep: set the bell, look again,
+ * with -D RANKS=2 they are swapped as well. With -D BROADCASTS=0 or 1, rank 0
+ * alone writes in the even or odd rounds, all slots of them. To sleep: set the bell, look again,
  * block; to publish: store the round, look at the bells. (All four are
  * sequentially consistent, as here.)
  *
@@ -21,7 +22,13 @@ byte slots[6];         /* the round that was written; 2 * RANKS are used */
 #if RANKS == 2
 #define SLOT(rank, round) ((rank + round) & 1)
 #else
-#define SLOT(rank, round) (2 * (rank) + ((round) & 1))
+#define SLOT(rank, round) (RANKS * ((round) & 1) + (rank))
+#endif
+
+#ifdef BROADCASTS
+#define WHOLE(round) (((round) & 1) == BROADCASTS)
+#else
+#define WHOLE(round) false
 #endif
 
 /* Until `rank` has published `number`. */
@@ -56,7 +63,16 @@ active [RANKS] proctype Rank() {
      :: else -> await(other, round - 1); other++
      od;
 #endif
-     slots[SLOT(_pid, round)] = round;
+     if
+     :: !WHOLE(round) -> slots[SLOT(_pid, round)] = round
+     :: WHOLE(round) && _pid == 0 ->
+        other = 0;
+        do
+        :: other == RANKS -> break
+        :: else -> slots[SLOT(other, round)] = round; other++
+        od
+     :: else
+     fi;
      published[_pid] = round;
      other = 0;
      do
@@ -74,8 +90,11 @@ active [RANKS] proctype Rank() {
      do
      :: other == RANKS -> break
      :: other < RANKS -> other++ /* does not need this one */
-     :: other < RANKS && other != _pid ->
-        await(other, round);
+     :: other < RANKS && (other != _pid || WHOLE(round)) ->
+        if
+        :: WHOLE(round) -> await(0, round)
+        :: else -> await(other, round)
+        fi;
         assert(slots[SLOT(other, round)] == round);
         assert(slots[SLOT(other, round)] == round); /* still */
         other++

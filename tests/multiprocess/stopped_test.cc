@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include <vector>
 
 #include "gloo/common/string.h"
 #include "gloo/rendezvous/file_store.h"
@@ -63,6 +64,35 @@ TEST(StoppedTest, WhileOthersSendToIt) {
     // More than any socket takes, and little enough to be written quickly.
     sendTo(*context, kVictim, 1, 16 << 20);
   });
+}
+
+// A receive that the victim may write to is taken back: after 2 s the context
+// is given up, and the error says what was to end, and who did not answer.
+TEST(StoppedTest, WhenAskedToGiveAReceiveBack) {
+  Job job({}, [](Child& child, const std::shared_ptr<Context>& context) {
+    child.hear();
+    if (child.rank == 0) {
+      // Of which one is advertised, whatever the transport.
+      for (const size_t size : {100000, 1000000}) {
+        std::vector<char> bytes(size);
+        auto buffer = context->createUnboundBuffer(bytes.data(), size);
+        buffer->recv(kVictim, 5);
+        buffer->abortWaitRecv();
+        buffer->waitRecv();
+      }
+    }
+  });
+  job.go();
+  job.group().signal(kVictim, SIGSTOP);
+  job.group().tell(0, "stopped");
+  const Failure failure = job.failure(0, std::chrono::seconds(20));
+  EXPECT_EQ(failure.type, "Io") << failure.text;
+  EXPECT_TRUE(
+      failure.names("rank 0: abort of a recv from rank 1, slot 0x5, 0 of 1"))
+      << failure.text;
+  EXPECT_TRUE(failure.names("no answer within 2000 ms")) << failure.text;
+  job.group().tell(2, "stopped");
+  job.group().signal(kVictim, SIGKILL);
 }
 
 // The victim stops as soon as its address is public.

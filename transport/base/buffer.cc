@@ -28,16 +28,18 @@ Buffer::~Buffer() {
   if (origin_.inherited() || alive_.expired()) {
     return;
   }
+  const auto name = [this] {
+    return MakeString("destroying a bound buffer for rank ", pair_.peer());
+  };
   auto lock = context_.lock();
   if (side_ == Side::kRecv) {
     pair_.withdrawBound(index_);
     context_.drain(
-        lock, [this] { return pair_.boundWithdrawn(index_); },
-        "a bound buffer");
+        lock, [this] { return pair_.boundWithdrawn(index_); }, name);
     pair_.removeBound(index_);
   } else {
     context_.drain(
-        lock, [this] { return pending_ == 0; }, "a bound buffer");
+        lock, [this] { return pending_ == 0; }, name);
     context_.disown(*this);
   }
 }

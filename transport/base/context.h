@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -196,9 +197,12 @@ class Context final : public transport::Context,
   void onDeparture(int peer);
   void failDeparted(int peer);
 
+  // Says what is waited for.
+  using Described = std::function<std::string()>;
+
   // Waits until over(), or gives the context up after 2 s.
   void drain(ProgressDomain::Lock& lock, const ProgressDomain::Ready& over,
-             const char* what);
+             const Described& what);
   // Ends all operations of the owner; its first receive or send.
   void cancelOwned(ProgressDomain::Lock& lock, OperationOwner& owner);
   void cancelFirst(ProgressDomain::Lock& lock, const OperationOwner& owner,
@@ -290,8 +294,9 @@ class Context final : public transport::Context,
             size_t bytes, uint64_t check);
   void cancelOne(Operation& op);
   void waitForEnd(ProgressDomain::Lock& lock, const ProgressDomain::Ready& over,
-                  const char* what);
-  bool owns(const OperationOwner& owner) const;
+                  const Described& what);
+  // The oldest pending one; null: none.
+  const internal::Operation* firstOf(const OperationOwner& owner) const;
   static std::string sourcesOf(const Operation& op);
   std::string linkNameLocked(int peer) const;
 

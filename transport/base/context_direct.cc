@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "gloo/common/logging.h"
+#include "gloo/internal/cores.h"
 #include "gloo/types.h"
 #include "transport/base/context.h"
 #include "transport/base/lifeline.h"
@@ -21,6 +22,7 @@ using Name = MemorySharer::Name;
 struct Ability {
   uint8_t able = 0;
   Name name{};
+  cpu_set_t cores{};  // that it may run on
 };
 // From rank 0: whether there is some, under which token.
 struct Offer {
@@ -32,7 +34,6 @@ struct Answer {
   uint8_t shared = 0;
 };
 // They travel between processes of one host and of one version.
-static_assert(sizeof(Ability) == 17 && sizeof(Offer) == 17);
 
 // Messages of one round of the agreement. Ends them all before it goes.
 class Round {
@@ -145,8 +146,7 @@ void Context::share(Deadline deadline) {
       rank() == 0 ? shareFromFirst(deadline) : shareFromOther(deadline);
   if (memory != nullptr) {
     auto lock = this->lock();
-    direct_ = std::make_unique<DirectLanes>(*this, std::move(memory),
-                                            domain().crowded());
+    direct_ = std::make_unique<DirectLanes>(*this, std::move(memory));
     if (cause_ != nullptr) {
       direct_->fail();
     }
@@ -165,9 +165,11 @@ std::shared_ptr<SharedMemory> Context::shareFromFirst(Deadline deadline) {
   }
   bool able = allShared();
   std::vector<Name> takers;
+  cpu_set_t cores = internal::allowedCores();
   for (const Ability& ability : abilities) {
     able = able && ability.able == kYes;
     takers.push_back(ability.name);
+    CPU_OR(&cores, &cores, &ability.cores);
   }
   std::shared_ptr<SharedMemory> memory;
   Offer offer;
@@ -177,9 +179,10 @@ std::shared_ptr<SharedMemory> Context::shareFromFirst(Deadline deadline) {
       MemorySharer& sharer = *device_->factory().sharer();
       auto given = sharer.give(DirectLanes::memoryBytes(size()), takers);
       memory = std::move(given.memory);
-      Name* const names = DirectLanes::names(*memory);
-      names[0] = sharer.name();
-      std::copy(takers.begin(), takers.end(), names + 1);
+      DirectLanes::Preface& preface = DirectLanes::preface(*memory);
+      preface.names[0] = sharer.name();
+      std::copy(takers.begin(), takers.end(), preface.names.begin() + 1);
+      preface.crowded = size() > CPU_COUNT(&cores) ? 1 : 0;
       offer.token = given.token;
       offer.made = kYes;
     } catch (const IoException& e) {
@@ -211,6 +214,7 @@ std::shared_ptr<SharedMemory> Context::shareFromFirst(Deadline deadline) {
 
 std::shared_ptr<SharedMemory> Context::shareFromOther(Deadline deadline) {
   Ability ability;
+  ability.cores = internal::allowedCores();
   Offer offer;
   if (allShared()) {
     auto lock = this->lock();

@@ -67,7 +67,7 @@ void Context::withdrawRegion(ProgressDomain::Lock& lock, uint32_t id) {
         return exports_.at(id).inUse == 0 &&
                std::none_of(pairs_.begin(), pairs_.end(), receives);
       },
-      "destroying an exported buffer");
+      [] { return "destroying a buffer with a remote key"; });
   exports_.erase(id);
 }
 

@@ -270,7 +270,8 @@ void Context::cancel(Operation& op) {
   }
   cancelOne(op);
   waitForEnd(
-      lock, [&op] { return !op.pending(); }, "cancel");
+      lock, [&op] { return !op.pending(); },
+      [&op, this] { return "taking back a " + describe(op); });
 }
 
 void Context::cancelOne(Operation& op) {
@@ -283,29 +284,29 @@ void Context::cancelOne(Operation& op) {
 
 // The context is given up when the peer does not answer: then everything ends.
 void Context::waitForEnd(ProgressDomain::Lock& lock,
-                         const ProgressDomain::Ready& over, const char* what) {
+                         const ProgressDomain::Ready& over,
+                         const Described& what) {
   if (!domain().wait(lock, over, Deadline::after(kCancelLimit))) {
     failNew(Cause::Kind::kIo, -1,
-            MakeString(what, ": a peer did not answer within ",
+            MakeString("rank ", rank(), ": ", what(), ": no answer within ",
                        kCancelLimit.count(), " ms"));
   }
 }
 
 void Context::drain(ProgressDomain::Lock& lock,
-                    const ProgressDomain::Ready& over, const char* what) {
+                    const ProgressDomain::Ready& over, const Described& what) {
   const auto either = [&over, this] { return cause_ != nullptr || over(); };
   if (!either()) {
     waitForEnd(lock, either, what);
   }
 }
 
-bool Context::owns(const OperationOwner& owner) const {
-  for (Operation* op = pending_.front(); op != nullptr; op = op->nextPending) {
-    if (op->user == &owner) {
-      return true;
-    }
+const Operation* Context::firstOf(const OperationOwner& owner) const {
+  const Operation* op = pending_.front();
+  while (op != nullptr && op->user != &owner) {
+    op = op->nextPending;
   }
-  return false;
+  return op;
 }
 
 void Context::cancelOwned(ProgressDomain::Lock& lock, OperationOwner& owner) {
@@ -317,8 +318,10 @@ void Context::cancelOwned(ProgressDomain::Lock& lock, OperationOwner& owner) {
     op = following;
   }
   drain(
-      lock, [&] { return !owns(owner); },
-      "destroying a buffer with operations in flight");
+      lock, [&] { return firstOf(owner) == nullptr; },
+      [&] {
+        return "destroying the buffer of a " + describe(*firstOf(owner));
+      });
 }
 
 void Context::disown(OperationOwner& owner) {
@@ -338,7 +341,7 @@ void Context::cancelFirst(ProgressDomain::Lock& lock,
       cancelOne(*op);
       waitForEnd(
           lock, [op, serial] { return !op->pending() || op->serial != serial; },
-          "abort");
+          [op, this] { return "abort of a " + describe(*op); });
       return;
     }
   }

@@ -51,7 +51,7 @@ size_t lineBytes(int ranks) {
   return pages(2 * static_cast<size_t>(ranks) * sizeof(internal::LaneLine));
 }
 
-// The names of the ranks, and the claims.
+// The preface, and the claims.
 size_t bytesBeforeLanes(int ranks) {
   return kPage + pages(LaneClaims::memoryBytes(ranks));
 }
@@ -73,7 +73,8 @@ DirectLane::DirectLane(DirectLanes& lanes, int index, char* memory,
       memory_(lanes.lent(), lanes.context().size()) {
   rank_ = lanes.context().rank();
   size_ = lanes.context().size();
-  glances_ = lanes.crowded() ? kCrowdedGlances : kGlances;
+  crowded_ = lanes.crowded();
+  glances_ = crowded_ ? kCrowdedGlances : kGlances;
   slotBytes_ = slotBytes;
   bells_ = reinterpret_cast<std::atomic<uint32_t>*>(memory);
   memory += bellBytes(size_);
@@ -104,8 +105,8 @@ bool DirectLane::spin(int rank, uint64_t round, Deadline deadline) {
   if (lanes_.spinBudget().count() == 0) {
     return over(rank, round);
   }
-  return lanes_.crowded() ? spinCrowded(rank, round)
-                          : spinAlone(rank, round, deadline);
+  return crowded() ? spinCrowded(rank, round)
+                   : spinAlone(rank, round, deadline);
 }
 
 bool DirectLane::spinCrowded(int rank, uint64_t round) const {
@@ -170,22 +171,22 @@ size_t DirectLanes::memoryBytes(int ranks) {
              DirectLane::memoryBytes(ranks, slotBytesFor(ranks));
 }
 
-MemorySharer::Name* DirectLanes::names(const SharedMemory& memory) {
-  static_assert(kMaxRanks * sizeof(MemorySharer::Name) <= kPage);
-  return reinterpret_cast<MemorySharer::Name*>(memory.data());
+DirectLanes::Preface& DirectLanes::preface(const SharedMemory& memory) {
+  static_assert(sizeof(Preface) <= kPage);
+  return *reinterpret_cast<Preface*>(memory.data());
 }
 
-DirectLanes::DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory,
-                         bool crowded)
+DirectLanes::DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory)
     : context_(context),
       memory_(std::move(memory)),
-      crowded_(crowded),
+      crowded_(preface(*memory_).crowded != 0),
       spinBudget_(Environment::fromEnvironment().spin.value_or(kDefaultSpin)),
       departed_(std::make_unique<std::atomic<bool>[]>(
           static_cast<size_t>(context.size()))),
       claims_(memory_->data() + kPage, context.rank(), context.size(), failed_),
       lent_(context, std::vector<MemorySharer::Name>(
-                         names(*memory_), names(*memory_) + context.size())) {
+                         preface(*memory_).names.begin(),
+                         preface(*memory_).names.begin() + context.size())) {
   const size_t slotBytes = slotBytesFor(context.size());
   char* at = memory_->data() + bytesBeforeLanes(context.size());
   for (auto& lane : lanes_) {

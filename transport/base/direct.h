@@ -66,13 +66,16 @@ class DirectLanes final : public internal::Direct {
   // Of the memory for so many ranks.
   static size_t memoryBytes(int ranks);
 
-  // Where each rank is handed memory, in memory for all ranks; written before
-  // they have it.
-  static MemorySharer::Name* names(const SharedMemory& memory);
+  // At the beginning of the memory; written before the others have it.
+  struct Preface {
+    // Where each rank is handed memory.
+    std::array<MemorySharer::Name, kMaxRanks> names;
+    // There are more ranks than cores that any of them may run on.
+    uint8_t crowded;
+  };
+  static Preface& preface(const SharedMemory& memory);
 
-  // `crowded`: there are more ranks than cores.
-  DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory,
-              bool crowded);
+  DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory);
 
   size_t slotBytes() const override { return lanes_[0]->slotBytes(); }
   Entry enter(uint64_t tag, std::chrono::milliseconds timeout) override;

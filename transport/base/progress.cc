@@ -9,6 +9,7 @@
 
 #include "gloo/common/env.h"
 #include "gloo/common/error.h"
+#include "gloo/internal/cores.h"
 #include "gloo/internal/thread.h"
 #include "transport/base/spinner.h"
 
@@ -38,14 +39,6 @@ constexpr int kMostTimesRarer = 16;
 // In a row, of the background thread, before a thread that is at work.
 constexpr int kMostEvasions = 16;
 constexpr int kEvasionsOfLong = 4;  // that one after a long doze counts for
-
-int coresAvailable() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
-    return std::max(1, CPU_COUNT(&set));
-  }
-  return std::max(1u, std::thread::hardware_concurrency());
-}
 
 }  // namespace
 
@@ -312,7 +305,8 @@ milliseconds ProgressDomain::nextTimer() const {
 
 void ProgressDomain::setLocalRanks(int n, int before) {
   if (n > spread_.ranks()) {
-    crowded_.store(n > coresAvailable(), std::memory_order_relaxed);
+    const cpu_set_t cores = internal::allowedCores();
+    crowded_.store(n > CPU_COUNT(&cores), std::memory_order_relaxed);
     spread_.setRanks(before, n);
   }
 }

@@ -9,7 +9,8 @@
  * -D LEVEL: the poller's descriptor is readable as long as there is anything
  * (TCP). Otherwise it says so once after each arming (verbs, shared memory).
  * -D GLANCE: waiters glance before they wait. -D VISIT: a thread that does not
- * wait polls a round.
+ * wait polls a round. -D POST: one that does not wait leaves something that only
+ * a poll can move, and of which no event tells.
  */
 #define WAITERS 2
 #define NOBODY 2 /* for messages that no thread waits for */
@@ -263,6 +264,19 @@ proctype Changer(byte who) {
   UNLOCK
 }
 
+/* send() where the link has no room, although the peer takes what is there. */
+proctype Poster() {
+  LOCK;
+  arrived[NOBODY] = true;
+#ifndef WITHOUT_NUDGE
+  if :: driverAsleep -> driverAsleep = false; driverBell = true :: else fi;
+  if :: backgroundAsleep -> backgroundAsleep = false; backgroundBell = true
+     :: else fi;
+#endif
+  UNLOCK;
+  handled[NOBODY]
+}
+
 proctype Clock(byte who) { expired[who] = true }
 
 init {
@@ -273,7 +287,11 @@ init {
 #ifdef VISIT
     run Visitor();
 #endif
+#ifdef POST
+    run Poster();
+#else
     run Arrival(NOBODY);
+#endif
     /* Waiter 1's message always comes; waiter 0 is ended in some other way. */
     run Arrival(1);
     if

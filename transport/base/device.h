@@ -69,6 +69,7 @@ class Device final : public transport::Device, private Poller {
       entry.listed = true;
       pumps_.pushBack(&entry);
       rest(false);
+      nudge();
     }
   }
   void removePump(PumpEntry& entry) {

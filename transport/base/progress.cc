@@ -84,10 +84,12 @@ void ProgressDomain::add(Poller& poller) {
       GLOO_THROW_IO_EXCEPTION("epoll_ctl: ", std::strerror(errno));
     }
   }
+  poller.domain_ = this;
   changed();
 }
 
 void ProgressDomain::remove(Poller& poller) {
+  poller.domain_ = nullptr;
   std::erase(pollers_, &poller);
   if (poller.wakeFd() >= 0) {
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, poller.wakeFd(), nullptr);
@@ -270,6 +272,16 @@ void ProgressDomain::changed() {
     ring(driverBell_);
   }
   if (backgroundAsleep_) {
+    ring(backgroundBell_);
+  }
+}
+
+// Once for each sleep.
+void ProgressDomain::ringAsleep() {
+  if (std::exchange(driverAsleep_, false)) {
+    ring(driverBell_);
+  }
+  if (std::exchange(backgroundAsleep_, false)) {
     ring(backgroundBell_);
   }
 }

@@ -33,6 +33,8 @@
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 
+class ProgressDomain;
+
 // Something that the driver polls. Owned by whoever added it.
 class Poller {
  public:
@@ -53,11 +55,16 @@ class Poller {
   // Nothing waits for poll() in particular: a driver that spins leaves it out
   // of most rounds. Not so once it was armed.
   bool resting() const { return resting_; }
+  // It has got something to do that no event will tell of, such as bytes that
+  // wait for room: who sleeps polls again. REQUIRES the domain's lock.
+  inline void nudge();
 
  protected:
   void rest(bool on) { resting_ = on; }
 
  private:
+  friend class ProgressDomain;
+  ProgressDomain* domain_ = nullptr;
   bool resting_ = false;
 };
 
@@ -114,6 +121,14 @@ class ProgressDomain {
   // poller has got a new timer: nobody may go on sleeping. REQUIRES the lock.
   void changed();
 
+  // A poller has something to do: whoever was to poll it does. REQUIRES the
+  // lock.
+  void nudge() {
+    if (driverAsleep_ || backgroundAsleep_) {
+      ringAsleep();
+    }
+  }
+
   // Waits never sleep.
   void setBusyPoll(bool on) { busyPoll_.store(on, std::memory_order_relaxed); }
   // How many ranks share this host's cores, and how many of them are before
@@ -154,6 +169,7 @@ class ProgressDomain {
     }
   }
   void wakeReady();
+  void ringAsleep();
   void leaveRole();
   void drive(Lock& lock, const Ready& ready, Deadline deadline, Manner manner);
   void sleep(Lock& lock, const Ready& ready, Deadline deadline);
@@ -195,6 +211,12 @@ class ProgressDomain {
   UniqueFd backgroundBell_;  // wakes the background thread
   std::thread thread_;
 };
+
+inline void Poller::nudge() {
+  if (domain_ != nullptr) {
+    domain_->nudge();
+  }
+}
 
 }  // namespace transport::base
 GLOO_NAMESPACE_END

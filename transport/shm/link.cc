@@ -51,6 +51,7 @@ bool ShmLink::send(const FrameHeader& header, const char* payload,
     return true;
   }
   queue_.push(header, payload, token, progress);
+  poller_.nudge();
   return token == nullptr;
 }
 
@@ -145,6 +146,9 @@ void ShmLink::flushEnd() {
   if (ring) {
     ringPeer();
   }
+  if (!endSent_) {
+    poller_.nudge();
+  }
 }
 
 void ShmLink::finish() {
@@ -199,9 +203,13 @@ bool ShmLink::read(char* local, size_t bytes, const base::Region* /*region*/,
   }
   const Read read{local, bytes, remote.address, token};
   if (reads_.empty() && bytes <= readBudget_) {
-    return copyFrom(read);
+    if (copyFrom(read)) {
+      return true;
+    }
+  } else {
+    reads_.push_back(read);
   }
-  reads_.push_back(read);
+  poller_.nudge();
   return false;
 }
 

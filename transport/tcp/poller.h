@@ -45,7 +45,12 @@ class TcpPoller final : public base::Poller {
   // The link has something to do at each poll, as long as busy() says so.
   void activate(uint32_t place);
   // The link has sent: look later whether that arrives.
-  void watch() { watching_ = true; }
+  void watch() {
+    if (!watching_) {
+      watching_ = true;
+      nudge();  // there is a timer now
+    }
+  }
 
   internal::Statistics& statistics() { return statistics_; }
   const internal::Statistics& statistics() const { return statistics_; }

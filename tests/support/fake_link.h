@@ -29,7 +29,8 @@ struct FakeWatch {
   std::atomic<uint64_t> frames{0};
   // The link that delivers this frame is lost instead; 0: none is.
   std::atomic<uint64_t> loseAtFrame{0};
-  // As above: this frame is altered on the way; 0: none is.
+  // As above: this frame is altered on the way, or each; 0: none is.
+  static constexpr uint64_t kEveryFrame = UINT64_MAX;
   std::atomic<uint64_t> alterAtFrame{0};
   std::function<void(transport::base::FrameHeader&)> alter;
   // Largest number of eager bytes under way, and that were granted.

@@ -150,7 +150,8 @@ bool FakeLink::deliverFrame(FakeEvent& event, bool begins) {
       lose("lost by the test");
       return true;
     }
-    if (count == watch.alterAtFrame) {
+    if (count == watch.alterAtFrame ||
+        watch.alterAtFrame == FakeWatch::kEveryFrame) {
       watch.alter(event.header);
       event.header.payloadBytes = static_cast<uint32_t>(event.bytes);
     }

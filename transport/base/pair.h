@@ -62,6 +62,7 @@ enum Phase : uint8_t {
   kActive,     // a send whose parts are being given to the link
   kQueuedOut,  // all parts were given to the link
   kAwaitDone,  // the peer will say that it is finished
+  kAnswered,   // it has said so; the link has not told of all parts yet
   kQueued,     // a receive that waits for its message
   kIncoming,   // a receive whose bytes are arriving
 };
@@ -335,6 +336,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   void onGet(const FrameHeader& header);
   char* onGetPayload(const FrameHeader& header);
   void onGetEnd(const FrameHeader& header);
+  void onPutDone(Operation& op);
   void onDone(const FrameHeader& header, const char* payload);
 
   Context& context_;

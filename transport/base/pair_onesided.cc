@@ -160,13 +160,34 @@ void Pair::onGetEnd(const FrameHeader& header) {
   Operation& op = *incoming_.op;
   incoming_ = Incoming{};
   op.bytesDone.fetch_add(header.payloadBytes, std::memory_order_relaxed);
-  if (header.has(kLast)) {
-    endRequest(op);
-    finishOperation(op, Operation::State::kDone);
+  if (!header.has(kLast)) {
+    return;
   }
+  if (op.bytesDone != op.bytes) {
+    protocolError("the end of a get before all of its bytes");
+    return;
+  }
+  endRequest(op);
+  finishOperation(op, Operation::State::kDone);
 }
 
-// A put or a get is finished, or was refused; or, on a pull link, a message.
+// All parts of a put have arrived.
+void Pair::onPutDone(Operation& op) {
+  if (op.kind != kPutRequest ||
+      (op.phase != kAwaitDone && op.phase != kQueuedOut)) {
+    protocolError("an answer to a put before its end");
+    return;
+  }
+  if (op.parts > 0) {
+    op.phase = kAnswered;
+    return;
+  }
+  endRequest(op);
+  finishOperation(op, Operation::State::kDone);
+}
+
+// A put is finished, or it or a get was refused; or, on a pull link, a message
+// is finished.
 void Pair::onDone(const FrameHeader& header, const char* payload) {
   if (!header.has(kReply)) {
     onPullDone(header);
@@ -177,8 +198,7 @@ void Pair::onDone(const FrameHeader& header, const char* payload) {
     return;
   }
   if (!header.has(kError)) {
-    endRequest(*op);
-    finishOperation(*op, Operation::State::kDone);
+    onPutDone(*op);
     return;
   }
   context_.failNew(internal::Cause::Kind::kIo, peer_,

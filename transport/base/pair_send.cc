@@ -280,11 +280,11 @@ void Pair::partDone(Operation& op) {
     readParts(op);
     return;
   }
-  if (op.phase != kQueuedOut || op.parts > 0) {
+  if ((op.phase != kQueuedOut && op.phase != kAnswered) || op.parts > 0) {
     return;
   }
   op.bytesDone.store(op.bytes, std::memory_order_relaxed);
-  if (op.kind == kPutRequest && !caps_.remoteWrite) {
+  if (op.kind == kPutRequest && !caps_.remoteWrite && op.phase != kAnswered) {
     op.phase = kAwaitDone;  // the target answers
     return;
   }
@@ -350,6 +350,10 @@ void Pair::onPullDone(const FrameHeader& header) {
   Operation* op = announcedOperation(header.slot, header.number);
   if (op == nullptr) {
     protocolError("the end of a message that was not announced");
+    return;
+  }
+  if (op->owner != nullptr) {
+    protocolError("the end of a message that it has not seen");
     return;
   }
   SlotState& state = slots_.at(header.slot);

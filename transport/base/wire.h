@@ -34,7 +34,7 @@ enum class FrameType : uint8_t {
   kAnnounce = 1,  // a message (number, slot, bytes) waits for memory
   kAdvert = 2,    // memory for one message
   kData = 3,      // bytes of a message, a bound write, a put or a get's answer
-  kDone = 4,      // a pulled message, a put or a cancel is finished
+  kDone = 4,      // a pulled message or a put is finished, or a request refused
   kCancel = 5,    // take back an advert, an announce or a bound buffer
   kCredit = 6,    // the credits of the header; with a check: what
                   // its sender has long waited for on the slot
@@ -51,8 +51,8 @@ enum FrameFlag : uint8_t {
   kDirect = 1 << 2,  // kData: goes to the advert `index`
   kBound = 1 << 3,   // kData: goes to the bound buffer `index`; kCancel: of it
   kPut = 1 << 4,     // kData: goes to the exported region `key`
-  kReply = 1 << 5,   // kAdvert: answers announce `number`; kData: answers the
-                     // get `number`; kDone, kCancel: answers a kCancel
+  kReply = 1 << 5,   // kAdvert: answers announce `number`; kData: the get
+                     // `number`; kDone: a put or a get; kCancel: a kCancel
   kSend = 1 << 6,    // kCancel: of an announce (else, not kBound: of an advert)
   kError = 1 << 7,   // kDone: refused; the payload says why
 };

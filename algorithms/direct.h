@@ -103,6 +103,8 @@ class DirectRun {
   // All ranks come here, or none, once they have seen the same offers: those of
   // [first, last).
   bool mapOffers(uint64_t round, int first, int last);
+  // To the others, what this rank offers.
+  void handOver();
   bool mapOffer(int rank, const Offer& theirs);
   // All have read what they wanted.
   void finishInPlace();

@@ -8,8 +8,9 @@
 // other memory. So each decision depends on what all ranks have read in the
 // same lines.
 //
-// Where memory is used for the first time, a second round tells whether
-// everybody could map it.
+// Where memory is used for the first time, its owner hands it over once all have
+// offered; a second round tells that it has, a third one whether everybody could
+// map it.
 //
 // A last round keeps a rank from returning while others use its vectors. If the
 // operation fails before that, the rank withdraws what others may write: they
@@ -121,12 +122,19 @@ bool DirectRun::mapOffer(int rank, const Offer& theirs) {
 }
 
 bool DirectRun::mapOffers(uint64_t round, int first, int last) {
+  std::array<Offer, internal::Direct::kMaxRanks> offers;
   bool isNew = false;
+  for (int rank = first; rank < last; rank++) {
+    Offer& theirs = offers[static_cast<size_t>(rank)];
+    theirs = offerOf(rank, round);
+    isNew = isNew || theirs.isNew != 0;
+  }
+  if (isNew) {
+    handOver();
+  }
   bool all = true;
   for (int rank = first; rank < last; rank++) {
-    const Offer theirs = offerOf(rank, round);
-    isNew = isNew || theirs.isNew != 0;
-    all = mapOffer(rank, theirs) && all;
+    all = mapOffer(rank, offers[static_cast<size_t>(rank)]) && all;
   }
   if (!isNew) {
     return true;
@@ -144,6 +152,17 @@ bool DirectRun::mapOffers(uint64_t round, int first, int last) {
     }
   }
   return all;
+}
+
+void DirectRun::handOver() {
+  for (const internal::Place& place : {offer_.input, offer_.output}) {
+    if (place.memory != 0) {
+      lane_.lend(place.memory);
+    }
+  }
+  const uint64_t round = begin();
+  publishInline(round, nullptr, 0);
+  waitForAll(round);
 }
 
 void DirectRun::finishInPlace() {

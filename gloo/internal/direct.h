@@ -159,9 +159,10 @@ class GLOO_API Lane {
   // when the memory, or one of a handful that were used before, has changed.
 
   // [data, data + bytes) as the others may be told of it. Sets *isNew if this
-  // context has not used that memory before: they have been handed it, but
-  // whether all could map it has to be found out, and settled.
+  // context has not used that memory before: it has to be lent to them, and
+  // whether all could map it found out, and settled.
   virtual Place placeOf(const void* data, size_t bytes, bool* isNew) = 0;
+  virtual void lend(uint64_t memory) = 0;
   virtual void settle(uint64_t memory, bool shared) = 0;
   // `bytes` of another rank's, until leave(). Null: this rank does not have it.
   // Checks what the other rank has said.

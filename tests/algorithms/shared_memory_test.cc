@@ -7,7 +7,9 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <random>
 #include <thread>
 
@@ -235,6 +237,32 @@ TEST(SharedMemory, WhatIsFreedIsUnmapped) {
     }
     VectorArena::mine().use(VectorMemory::kOrdinary);
     EXPECT_LE(mappings(), before + 2);
+  });
+}
+
+size_t descriptors() {
+  const std::filesystem::directory_iterator open("/proc/self/fd");
+  return static_cast<size_t>(std::distance(begin(open), end(open)));
+}
+
+// What not all ranks can use in place is not handed over.
+TEST(SharedMemory, WhatOneRankAloneOffersTakesNoDescriptors) {
+  spawnContexts(Mode::kProcesses, makeDevice, 2, [](const auto& context) {
+    const auto reduce = [&](VectorMemory memory) {
+      VectorArena::mine().use(memory);
+      Vector<float> values(20000, 1.0f);
+      allreduce(sumOptions(context, values));
+      VectorArena::mine().use(VectorMemory::kOrdinary);
+      ASSERT_EQ(values[0], 2.0f);
+    };
+    reduce(VectorMemory::kShared);
+    const size_t before = descriptors();
+    for (int i = 0; i < 50; i++) {
+      reduce(context->rank == 0 ? VectorMemory::kShared
+                                : VectorMemory::kOrdinary);
+    }
+    reduce(VectorMemory::kShared);  // takes all that was handed over
+    EXPECT_LE(descriptors(), before + 4);
   });
 }
 

@@ -137,6 +137,9 @@ std::optional<Agreement::Conflict> Agreement::compare(int peer, uint64_t tag,
     return std::nullopt;
   }
   const uint64_t number = numberOf(t, peer, sequence);
+  if (number > t.begun + kMostAhead) {
+    return std::nullopt;  // no peer that keeps to its credits
+  }
   Entry& place = entry(t, number);
   if (number > t.begun && place.number != number) {
     place = {number, theirs};

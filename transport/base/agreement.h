@@ -59,6 +59,9 @@ class Agreement {
 
   static constexpr size_t kTags = 512;
   static constexpr uint64_t kRemembered = 8;
+  // Words of operations that are further ahead are not kept: credits end before
+  // that.
+  static constexpr uint64_t kMostAhead = 1 << 18;
 
  private:
   // What was said of the operation `number` with its tag, by whoever was first.

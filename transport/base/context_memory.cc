@@ -32,14 +32,15 @@ std::unique_ptr<Region> Context::registerMemory(void* ptr, size_t size,
 uint32_t Context::exportRegion(void* ptr, size_t size) {
   throwIfFailed("getRemoteKey");
   const MemoryKind kind = memoryKindOf(ptr, size);
-  const uint32_t id = nextExport_++;
-  ExportedRegion& region = exports_[id];
+  ExportedRegion region;
   region.ptr = static_cast<char*>(ptr);
   region.size = size;
   region.device = deviceOf(kind);
   if (needsRegions() || region.device >= 0) {
     region.region = registerMemory(ptr, size, kind, Rights::kRemoteBoth);
   }
+  const uint32_t id = nextExport_++;
+  exports_.emplace(id, std::move(region));
   return id;
 }
 

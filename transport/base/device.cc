@@ -20,8 +20,15 @@ Device::Device(DeviceInfo info, const SocketAddress& local,
     : info_(std::move(info)), hostId_(hostIdentity()) {
   auto lock = domain_.lock();
   factory_ = makeFactory(domain_);
-  connector_ = std::make_unique<Connector>(domain_, local);
-  domain_.add(*this);
+  try {
+    connector_ = std::make_unique<Connector>(domain_, local);
+    domain_.add(*this);
+  } catch (...) {
+    // While the lock is held: the background thread may poll them.
+    connector_.reset();
+    factory_.reset();
+    throw;
+  }
   rest(true);
 }
 

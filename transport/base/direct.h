@@ -37,6 +37,7 @@ class DirectLane final : public internal::Lane {
                           bool* isNew) override {
     return memory_.placeOf(data, bytes, isNew);
   }
+  void lend(uint64_t memory) override { memory_.lend(memory); }
   void settle(uint64_t memory, bool shared) override {
     memory_.settle(memory, shared);
   }

@@ -16,10 +16,17 @@ LentMemory::LentMemory(Context& context, std::vector<Name> names)
   takers_.erase(takers_.begin() + context.rank());
 }
 
-LentMemory::State LentMemory::lend(uint64_t id) {
+LentMemory::State LentMemory::stateOf(uint64_t id) {
   const MutexLock guard(mutex_);
-  if (const auto found = lent_.find(id); found != lent_.end()) {
-    return found->second;
+  const auto found = lent_.find(id);
+  return found != lent_.end() ? found->second : State::kNew;
+}
+
+// Where that fails, the others do not find it, and say so.
+void LentMemory::lend(uint64_t id) {
+  const MutexLock guard(mutex_);
+  if (lent_.contains(id)) {
+    return;
   }
   SharedAllocations& allocations = SharedAllocations::instance();
   std::erase_if(lent_, [&](const auto& entry) {
@@ -27,18 +34,16 @@ LentMemory::State LentMemory::lend(uint64_t id) {
   });
   const auto allocation = allocations.byId(id);
   if (allocation == nullptr) {
-    return State::kRefused;
+    return;
   }
-  State state = State::kNew;
+  lent_[id] = State::kHandedOver;
   try {
     const auto lock = context_.lock();
     context_.device().factory().sharer()->lend(*allocation, takers_);
   } catch (const IoException& e) {
-    state = State::kRefused;
     GLOO_INFO("rank ", context_.rank(), ": ", allocation->bytes(),
               " bytes of shared memory are used like other memory: ", e.what());
   }
-  return lent_[id] = state;
 }
 
 void LentMemory::settle(uint64_t id, bool shared) {
@@ -90,13 +95,13 @@ Place LaneMemory::placeOf(const void* data, size_t bytes, bool* isNew) {
   if (own.range.id == 0 || !own.range.holds(address, bytes)) {
     return {};
   }
-  if (own.state == State::kNew) {
-    own.state = lent_.lend(own.range.id);
+  if (own.state == State::kNew || own.state == State::kHandedOver) {
+    own.state = lent_.stateOf(own.range.id);
   }
   if (own.state == State::kRefused) {
     return {};
   }
-  *isNew = *isNew || own.state == State::kNew;
+  *isNew = *isNew || own.state != State::kShared;
   return {own.range.id, address - own.range.begin};
 }
 

@@ -26,16 +26,18 @@ class LentMemory {
  public:
   using Name = MemorySharer::Name;
   enum class State : uint8_t {
-    kNew,     // handed over; whether all have it is not known yet
-    kShared,  // all ranks have it
-    kRefused  // not to be had by all
+    kNew,         // not used yet
+    kHandedOver,  // whether all have it is not known yet
+    kShared,      // all ranks have it
+    kRefused      // not to be had by all
   };
 
   // `names`: where each rank takes memory.
   LentMemory(Context& context, std::vector<Name> names);
 
+  State stateOf(uint64_t id);
   // Hands it over at the first call.
-  State lend(uint64_t id);
+  void lend(uint64_t id);
   void settle(uint64_t id, bool shared);
 
   // Null: it is not to be had. Stays mapped as long as somebody has it, or its
@@ -60,6 +62,7 @@ class LaneMemory {
 
   internal::Place placeOf(const void* data, size_t bytes, bool* isNew);
   char* map(int rank, const internal::Place& place, size_t bytes);
+  void lend(uint64_t id) { lent_.lend(id); }
   void settle(uint64_t id, bool shared);
 
  private:

@@ -80,9 +80,9 @@ Topology::Topology(const std::string& synthetic) {
 Topology::~Topology() = default;
 
 const Topology& Topology::instance() {
-  static const auto topology = hasSeveralNodes()
-                                   ? std::make_unique<Topology>("")
-                                   : std::unique_ptr<Topology>(new Topology);
+  // Never destroyed: contexts take leave when the process exits.
+  static const auto* const topology =
+      hasSeveralNodes() ? new Topology("") : new Topology;
   return *topology;
 }
 

@@ -47,10 +47,15 @@ ssize_t receiveDescriptor(int socket, std::span<char> bytes,
   }
   for (cmsghdr* c = CMSG_FIRSTHDR(&message.header); c != nullptr;
        c = CMSG_NXTHDR(&message.header, c)) {
-    if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-        c->cmsg_len == CMSG_LEN(sizeof(int))) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) {
+      continue;
+    }
+    // There is room for two, because of the alignment: those of who sends more
+    // than one are ours, too.
+    for (size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len;
+         at += sizeof(int)) {
       int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+      std::memcpy(&fd, reinterpret_cast<const char*>(c) + at, sizeof(fd));
       descriptor = base::UniqueFd(fd);
     }
   }

@@ -16,9 +16,10 @@ namespace transport::shm {
 template <typename Memory>
 class Local {
  public:
+  // Never destroyed: contexts take leave when the process exits.
   static Local& instance() {
-    static Local local;
-    return local;
+    static auto* const local = new Local;
+    return *local;
   }
   void add(const Secret& secret, const std::shared_ptr<Memory>& memory) {
     std::lock_guard<std::mutex> guard(mutex_);

@@ -44,6 +44,23 @@ void checkFileLimit(size_t bytes) {
   }
 }
 
+// Piece by piece: a signal makes older kernels give a piece up, and undo it.
+void allocateAll(int memory, size_t bytes) {
+  constexpr size_t kPiece = 1 << 20;
+  for (size_t at = 0; at < bytes; at += kPiece) {
+    int error = EINTR;
+    while (error == EINTR) {
+      error = ::posix_fallocate(
+          memory, static_cast<off_t>(at),
+          static_cast<off_t>(std::min(kPiece, bytes - at)));
+    }
+    if (error != 0) {
+      errno = error;
+      fail("fallocate", bytes, kMemoryRemedy);
+    }
+  }
+}
+
 base::UniqueFd make(size_t bytes) {
   checkFileLimit(bytes);
   base::UniqueFd memory(
@@ -55,12 +72,7 @@ base::UniqueFd make(size_t bytes) {
   if (::fchmod(memory.get(), S_IRUSR | S_IWUSR) != 0) {
     fail("fchmod", bytes, "");
   }
-  if (const int error =
-          ::posix_fallocate(memory.get(), 0, static_cast<off_t>(bytes));
-      error != 0) {
-    errno = error;
-    fail("fallocate", bytes, kMemoryRemedy);
-  }
+  allocateAll(memory.get(), bytes);
   if (::fcntl(memory.get(), F_ADD_SEALS, kSeals) != 0) {
     fail("F_ADD_SEALS", bytes, "");
   }

@@ -99,7 +99,6 @@ class TcpLink final : public base::Link {
   FrameQueue queue_;
   std::vector<void*> completed_;  // tokens not yet reported
   int sendError_ = 0;
-  uint8_t blocked_ = 0;  // polls to skip before the next try to send
   bool corked_ = false;
   bool expected_ = false;
   bool finishing_ = false;

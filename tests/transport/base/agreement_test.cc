@@ -1,6 +1,7 @@
 #include "transport/base/agreement.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <map>
 #include <random>
@@ -171,6 +172,19 @@ TEST(AgreementTest, APeerMayBeAheadByCycles) {
     agreement.begin(kTag, wordOf(1), &conflict);
     ASSERT_EQ(contradicted, conflict.has_value()) << number;
   }
+}
+
+// Each word of a peer's may go on by nearly a cycle.
+TEST(AgreementTest, APeerCannotTakeAllMemory) {
+  Agreement agreement(0);
+  const size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
+  for (int i = 0; i < 1000; i++) {
+    const auto sequence =
+        static_cast<uint16_t>(CheckFields::kMaxSequence - 1 - i);
+    agreement.heard(1, kTag, withSequence(wordOf(1), sequence), false);
+  }
+  const size_t after = mallinfo2().uordblks + mallinfo2().hblkhd;
+  EXPECT_LT(after, before + (size_t{32} << 20));
 }
 
 TEST(AgreementTest, RanksInDifferentOrdersAgree) {

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <functional>
 
@@ -44,6 +46,19 @@ TEST(AllocateTest, GivesZerosThatCanBeWritten) {
     EXPECT_TRUE(isZero(memory.data(), bytes));
     std::memset(memory.data(), 1, bytes);
   }
+}
+
+// tmpfs gives up at a signal, in kernels before 6.10 or so.
+TEST(AllocateTest, SignalsDoNotDisturbIt) {
+  static volatile sig_atomic_t signals;
+  const auto before = std::signal(SIGALRM, [](int) { signals = signals + 1; });
+  const itimerval often{{0, 1000}, {0, 1000}};
+  ASSERT_EQ(::setitimer(ITIMER_REAL, &often, nullptr), 0);
+  EXPECT_NO_THROW(allocate(256 << 20));
+  const itimerval never{};
+  ::setitimer(ITIMER_REAL, &never, nullptr);
+  std::signal(SIGALRM, before);
+  EXPECT_GT(signals, 0);
 }
 
 TEST(AllocateTest, KeepsToTheAlignment) {

@@ -152,6 +152,31 @@ TEST(LoansTest, RingsMayStandBetweenTheBytesOfOthers) {
   EXPECT_NE(borrower.find(addressOf(bytesOf(memory)), 100), nullptr);
 }
 
+// A message with two descriptors leaves none of them open.
+TEST(LoansTest, TwoDescriptorsAtOnceAreNotKept) {
+  const Ends ends;
+  int two[2] = {STDOUT_FILENO, STDERR_FILENO};
+  char bytes[17] = {1};
+  iovec part{bytes, sizeof(bytes)};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(two))] = {};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof(control);
+  cmsghdr* c = CMSG_FIRSTHDR(&header);
+  c->cmsg_level = SOL_SOCKET;
+  c->cmsg_type = SCM_RIGHTS;
+  c->cmsg_len = CMSG_LEN(sizeof(two));
+  std::memcpy(CMSG_DATA(c), two, sizeof(two));
+  Loans borrower;
+  const UniqueFd before(::dup(STDOUT_FILENO));
+  ASSERT_EQ(::sendmsg(ends.owner.get(), &header, 0), 17);
+  receiveAll(borrower, ends.borrower.get());
+  const UniqueFd after(::dup(STDOUT_FILENO));
+  EXPECT_EQ(after.get(), before.get() + 1);
+}
+
 // The peer may send what it likes.
 TEST(LoansTest, WhatIsNoLoanIsNotTaken) {
   const Ends ends;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
@@ -28,7 +29,7 @@ struct Descriptors {
   std::mutex mutex;
   std::set<int> open;
   // Counts forks; a descriptor of an older generation is not this process's.
-  int generation = 0;
+  std::atomic<int> generation{0};
 };
 
 Descriptors& descriptors();
@@ -141,6 +142,10 @@ UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
     process_ = other.process_;
   }
   return *this;
+}
+
+int UniqueFd::get() const {
+  return fd_ >= 0 && process_ == descriptors().generation ? fd_ : -1;
 }
 
 void UniqueFd::reset() {
@@ -312,7 +317,7 @@ size_t recvSome(int fd, std::span<char> bytes, Deadline deadline) {
 
 bool isIdleAndOpen(int fd) {
   pollfd entry{fd, POLLIN | POLLRDHUP, 0};
-  return ::poll(&entry, 1, 0) == 0;
+  return fd >= 0 && ::poll(&entry, 1, 0) == 0;  // poll() ignores negative ones
 }
 
 }  // namespace rendezvous

@@ -23,7 +23,8 @@ struct TransientError : public IoException {
 };
 
 // Sole owner of a file descriptor. All are closed in a forked child, so that
-// it does not keep a dead parent's port or connections alive.
+// it does not keep a dead parent's port or connections alive; get() is -1
+// there, as the number may be that of another file of the child by then.
 class UniqueFd {
  public:
   UniqueFd() = default;
@@ -33,8 +34,8 @@ class UniqueFd {
   UniqueFd& operator=(UniqueFd&& other) noexcept;
   ~UniqueFd() { reset(); }
 
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
+  int get() const;
+  explicit operator bool() const { return get() >= 0; }
   void reset();
 
  private:

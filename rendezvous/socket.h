@@ -13,6 +13,8 @@
 #include "gloo/common/error.h"
 #include "gloo/config.h"
 
+struct addrinfo;
+
 GLOO_NAMESPACE_BEGIN
 namespace rendezvous {
 
@@ -43,8 +45,11 @@ class UniqueFd {
   int process_ = 0;
 };
 
-// Connected, non-blocking, close-on-exec. Throws TransientError.
+// Connected, non-blocking, close-on-exec. Throws TransientError. How long it
+// takes to find the addresses of a name is up to the system's resolver; one
+// after the other is tried, each for its share of the time left.
 UniqueFd connectTcp(const std::string& host, int port, Deadline deadline);
+UniqueFd connectToOneOf(const addrinfo* addresses, Deadline deadline);
 UniqueFd connectUnix(const std::string& path, Deadline deadline);
 
 // Non-blocking listener; see TcpStoreServer for `host`. Throws IoException.

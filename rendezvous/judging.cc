@@ -75,7 +75,8 @@ void Connecting::considerRefusal(int rank, const Record& refusal, bool old) {
     giveUp(std::string(peer.trouble));
   }
   if (ofThisHost && isFreshRefusal(refusal.writtenAt)) {
-    const milliseconds most = deadline_.left() * 2 / 3;
+    // Divided first: without a limit, twice the time left is no number.
+    const milliseconds most = deadline_.left() / 3 * 2;
     peer.awaitedUntil = Clock::now() + std::min(kComesAgain, most);
   }
 }

@@ -64,17 +64,20 @@ class RedisStore::Impl {
     return call({command}, deadline, true);
   }
 
+  // A wait may be shorter than what a slow server takes to answer: that gets a
+  // little longer, and the answer is whether a key exists, not an error.
   bool waitAny(const std::vector<std::string>& keys, Deadline deadline) {
     const std::unordered_set<std::string> wanted(keys.begin(), keys.end());
     const Command exists = commandOf("EXISTS", keys);
+    const Deadline answer =
+        deadline.never() ? deadline : Deadline(deadline.at() + kGrace);
     for (;;) {
-      std::unique_ptr<RedisConnection> listener = subscribe(deadline);
+      std::unique_ptr<RedisConnection> listener = subscribe(answer);
       // Look after each (re)subscription and from time to time: a program
       // other than this library publishes nothing.
       for (;;) {
         const bool last = deadline.expired();
-        const Deadline look = last ? Deadline::after(kLastLook) : deadline;
-        const bool found = read(exists, look)->integer > 0;
+        const bool found = read(exists, answer)->integer > 0;
         if (found || last) {
           if (listener != nullptr) {
             listeners_.giveBack(std::move(listener));
@@ -92,7 +95,7 @@ class RedisStore::Impl {
   static constexpr milliseconds kLook{250};
   // Without the right to subscribe.
   static constexpr milliseconds kBlindLook{10};
-  static constexpr milliseconds kLastLook{500};
+  static constexpr milliseconds kGrace{800};
 
   std::unique_ptr<RedisConnection> open(Deadline deadline) {
     const Deadline attempt(std::min(

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
@@ -28,7 +29,7 @@ struct Descriptors {
   std::mutex mutex;
   std::set<int> open;
   // Counts forks; a descriptor of an older generation is not this process's.
-  int generation = 0;
+  std::atomic<int> generation{0};
 };
 
 Descriptors& descriptors();
@@ -96,6 +97,20 @@ int finishConnect(int fd, const sockaddr* address, socklen_t length,
   return error;
 }
 
+// The time of this address, so that one that stays silent does not cost that of
+// those behind it.
+Deadline shareOf(const addrinfo* address, Deadline deadline) {
+  if (deadline.never()) {
+    return deadline;
+  }
+  int addresses = 0;
+  for (; address != nullptr; address = address->ai_next) {
+    addresses++;
+  }
+  const auto now = Deadline::Clock::now();
+  return Deadline(now + (deadline.at() - now) / addresses);
+}
+
 void setKeepAlive(int fd) {
   const int on = 1;
   const int idleSeconds = 2;
@@ -143,6 +158,10 @@ UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
   return *this;
 }
 
+int UniqueFd::get() const {
+  return fd_ >= 0 && process_ == descriptors().generation ? fd_ : -1;
+}
+
 void UniqueFd::reset() {
   if (fd_ < 0) {
     return;
@@ -178,13 +197,16 @@ bool pollUntil(int fd, short events, Deadline deadline) {
 }
 
 UniqueFd connectTcp(const std::string& host, int port, Deadline deadline) {
-  const AddressList list = resolve(host, port, 0);
+  return connectToOneOf(resolve(host, port, 0).get(), deadline);
+}
+
+UniqueFd connectToOneOf(const addrinfo* addresses, Deadline deadline) {
   int error = 0;
-  for (const addrinfo* entry = list.get(); entry != nullptr;
+  for (const addrinfo* entry = addresses; entry != nullptr;
        entry = entry->ai_next) {
     UniqueFd fd = makeSocket(entry->ai_family);
-    error =
-        finishConnect(fd.get(), entry->ai_addr, entry->ai_addrlen, deadline);
+    error = finishConnect(fd.get(), entry->ai_addr, entry->ai_addrlen,
+                          shareOf(entry, deadline));
     if (error == 0) {
       setKeepAlive(fd.get());
       return fd;
@@ -312,7 +334,7 @@ size_t recvSome(int fd, std::span<char> bytes, Deadline deadline) {
 
 bool isIdleAndOpen(int fd) {
   pollfd entry{fd, POLLIN | POLLRDHUP, 0};
-  return ::poll(&entry, 1, 0) == 0;
+  return fd >= 0 && ::poll(&entry, 1, 0) == 0;  // poll() ignores negative ones
 }
 
 }  // namespace rendezvous

@@ -13,6 +13,8 @@
 #include "gloo/common/error.h"
 #include "gloo/config.h"
 
+struct addrinfo;
+
 GLOO_NAMESPACE_BEGIN
 namespace rendezvous {
 
@@ -23,7 +25,8 @@ struct TransientError : public IoException {
 };
 
 // Sole owner of a file descriptor. All are closed in a forked child, so that
-// it does not keep a dead parent's port or connections alive.
+// it does not keep a dead parent's port or connections alive; get() is -1
+// there, as the number may be that of another file of the child by then.
 class UniqueFd {
  public:
   UniqueFd() = default;
@@ -33,8 +36,8 @@ class UniqueFd {
   UniqueFd& operator=(UniqueFd&& other) noexcept;
   ~UniqueFd() { reset(); }
 
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
+  int get() const;
+  explicit operator bool() const { return get() >= 0; }
   void reset();
 
  private:
@@ -42,8 +45,11 @@ class UniqueFd {
   int process_ = 0;
 };
 
-// Connected, non-blocking, close-on-exec. Throws TransientError.
+// Connected, non-blocking, close-on-exec. Throws TransientError. How long it
+// takes to find the addresses of a name is up to the system's resolver; one
+// after the other is tried, each for its share of the time left.
 UniqueFd connectTcp(const std::string& host, int port, Deadline deadline);
+UniqueFd connectToOneOf(const addrinfo* addresses, Deadline deadline);
 UniqueFd connectUnix(const std::string& path, Deadline deadline);
 
 // Non-blocking listener; see TcpStoreServer for `host`. Throws IoException.

@@ -79,11 +79,47 @@ class TcpStore::Impl {
 
   std::vector<char> call(const Request& request, Deadline deadline) {
     checkLimits(request);
-    return retryUntil(deadline, str(), "; rank 0 serves it: has it ended?",
-                      [&] { return callOnce(request, deadline); });
+    return retry(deadline, [&] { return callOnce(request, deadline); });
+  }
+
+  // The server answers in time; a client gives it a little longer.
+  bool waitAny(const std::vector<std::string>& keys, Deadline deadline) {
+    Request request;
+    request.op = Op::kWaitAny;
+    request.keys = keys;
+    checkLimits(request);
+    const Deadline last =
+        deadline.never() ? deadline : Deadline(deadline.at() + kGrace);
+    for (;;) {
+      const auto body = retry(last, [&] {
+        // Anew for each try: a server that was restarted is asked to wait for
+        // what is left.
+        const milliseconds slice = std::min(deadline.left(), kSlice);
+        request.milliseconds = static_cast<uint32_t>(slice.count());
+        return callOnce(
+            request, Deadline(std::min(
+                         last.at(), Deadline::Clock::now() + slice + kGrace)));
+      });
+      if (ByteReader(body).u8() != 0) {
+        return true;
+      }
+      if (deadline.expired()) {
+        return false;
+      }
+    }
   }
 
  private:
+  // One request to wait.
+  static constexpr milliseconds kSlice = std::chrono::minutes(1);
+  static constexpr milliseconds kGrace = std::chrono::seconds(1);
+
+  template <typename Attempt>
+  std::vector<char> retry(Deadline deadline, const Attempt& attempt) const {
+    return retryUntil(deadline, str(), "; rank 0 serves it: has it ended?",
+                      attempt);
+  }
+
   std::unique_ptr<Connection> open(Deadline deadline) {
     // A lost SYN must not cost the whole time.
     const Deadline attempt(std::min(
@@ -205,24 +241,7 @@ std::vector<std::optional<std::vector<char>>> TcpStore::peek(
 
 bool TcpStore::wait_any(const std::vector<std::string>& keys,
                         Deadline deadline) {
-  Request request;
-  request.op = Op::kWaitAny;
-  request.keys = keys;
-  // The server answers; a client gives it a little longer, and asks again when
-  // the server was restarted.
-  constexpr milliseconds kSlice = std::chrono::minutes(1);
-  constexpr milliseconds kGrace = std::chrono::seconds(1);
-  while (true) {
-    const milliseconds slice = std::min(deadline.left(), kSlice);
-    request.milliseconds = static_cast<uint32_t>(slice.count());
-    const auto body = impl_->call(request, Deadline::after(slice + kGrace));
-    if (ByteReader(body).u8() != 0) {
-      return true;
-    }
-    if (deadline.expired()) {
-      return false;
-    }
-  }
+  return impl_->waitAny(keys, deadline);
 }
 
 }  // namespace rendezvous

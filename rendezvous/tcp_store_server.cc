@@ -97,14 +97,20 @@ class TcpStoreServer::Impl {
         if (events[i].data.fd == stop_.get()) {
           return;
         }
-        try {
-          onEvent(events[i].data.fd, events[i].events);
-        } catch (const std::exception&) {
-          // Out of memory for this client: the others go on.
-          drop(events[i].data.fd);
-        }
+        orDrop(events[i].data.fd,
+               [&] { onEvent(events[i].data.fd, events[i].events); });
       }
       expireWaits();
+    }
+  }
+
+  // Out of memory for this client: the others go on.
+  template <typename Call>
+  void orDrop(int fd, const Call& call) {
+    try {
+      call();
+    } catch (const std::exception&) {
+      drop(fd);
     }
   }
 
@@ -244,7 +250,7 @@ class TcpStoreServer::Impl {
     const auto waiting = waiters_.find(key);
     if (waiting != waiters_.end()) {
       for (const int fd : std::set<int>(waiting->second)) {
-        endWait(clients_.at(fd), true);
+        orDrop(fd, [&] { endWait(clients_.at(fd), true); });
       }
     }
   }
@@ -292,9 +298,12 @@ class TcpStoreServer::Impl {
       watch(listener_.get(), EPOLLIN, EPOLL_CTL_MOD);
     }
     waitingUntil_ = Deadline();
-    for (auto& [fd, client] : clients_) {
+    for (auto next = clients_.begin(); next != clients_.end();) {
+      const int fd = next->first;
+      Client& client = next->second;
+      next++;  // it may be dropped
       if (client.waiting && client.deadline.expired()) {
-        endWait(client, false);
+        orDrop(fd, [&] { endWait(client, false); });
       } else if (client.waiting && client.deadline.at() < waitingUntil_.at()) {
         waitingUntil_ = client.deadline;
       }

@@ -38,8 +38,8 @@ class GLOO_API TcpStoreServer {
 };
 
 // The client. A lost connection is made again, with growing pauses, until the
-// call's time is over. append and add are not repeated when the connection
-// broke after they were sent. Thread-safe.
+// call's time is over; waits survive a restart of the server. append and add
+// are not repeated when the connection broke after they were sent. Thread-safe.
 class GLOO_API TcpStore : public PeekableStore {
  public:
   // Waits for the server for at most connectTimeout: it may start later.

@@ -60,6 +60,23 @@ TEST(LivenessTest, WhoBeginsSoonAfterTheOthersHaveGivenUpIsToldWhy) {
 
 class ComingLateTest : public ::testing::TestWithParam<int> {
  protected:
+  // Another run, which follows at once: whoever gave up comes again, and the
+  // other one has waited for it.
+  void expectConnectedWithWhoComesAgain(milliseconds timeout) {
+    constexpr int kSize = 2;
+    leaveRefusal(store_, FakeMesh(network_, GetParam(), kSize),
+                 wallClockMicroseconds() - 5'000'000);
+    MeshRank first(network_, 1 - GetParam(), kSize);
+    MeshRank again(network_, GetParam(), kSize);
+    runTogether({[&] { first.connect(store_, timeout); },
+                 [&] {
+                   std::this_thread::sleep_for(milliseconds(300));
+                   again.connect(store_, kLong);
+                 }});
+    EXPECT_EQ(first.error, "");
+    EXPECT_EQ(again.error, "");
+  }
+
   FakeNetwork network_;
   HashStore store_;
 };
@@ -73,20 +90,12 @@ TEST_P(ComingLateTest, WhoComesWhenTheOthersHaveGivenUpIsToldWhy) {
   EXPECT_LT(late.seconds, 3);
 }
 
-// Another run, which follows at once: whoever gave up comes again.
 TEST_P(ComingLateTest, WhoGaveUpLatelyMayComeAgain) {
-  constexpr int kSize = 2;
-  leaveRefusal(store_, FakeMesh(network_, GetParam(), kSize),
-               wallClockMicroseconds() - 5'000'000);
-  MeshRank first(network_, 1 - GetParam(), kSize);
-  MeshRank again(network_, GetParam(), kSize);
-  runTogether({[&] { first.connect(store_, kLong); },
-               [&] {
-                 std::this_thread::sleep_for(milliseconds(300));
-                 again.connect(store_, kLong);
-               }});
-  EXPECT_EQ(first.error, "");
-  EXPECT_EQ(again.error, "");
+  expectConnectedWithWhoComesAgain(kLong);
+}
+
+TEST_P(ComingLateTest, WhoWaitsWithoutALimitWaitsForThemToo) {
+  expectConnectedWithWhoComesAgain(gloo::kNoTimeout);
 }
 
 TEST_P(ComingLateTest, AnEarlierRunsRefusalIsNoReason) {

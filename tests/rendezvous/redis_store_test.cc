@@ -106,6 +106,20 @@ TEST(RedisStoreTest, AWaitWithoutServerEndsAtItsDeadline) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(1300));
 }
 
+TEST(RedisStoreTest, AWaitThatIsShorterThanTheServersAnswerIsNoErrorOfIt) {
+  RedisServer server;
+  RedisStore store(server.tcp());
+  store.set("there", bytesOf("v"));
+  const auto waitWhileItPauses = [&](const std::string& key) {
+    ChildProcess pause({"redis-cli", "-p", std::to_string(server.tcp().port),
+                        "client", "pause", "200"});
+    EXPECT_EQ(pause.wait(), 0);
+    return store.wait_any({key}, Deadline::after(milliseconds(20)));
+  };
+  EXPECT_FALSE(waitWhileItPauses("absent"));  // and it subscribes
+  EXPECT_TRUE(waitWhileItPauses("there"));    // subscribed
+}
+
 TEST(RedisStoreTest, ValuesOfOtherProgramsAreNoticed) {
   RedisServer server;
   RedisStore store(server.tcp());

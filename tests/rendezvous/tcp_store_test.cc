@@ -335,6 +335,25 @@ TEST(TcpStoreServerTest, AForkedChildNeitherServesNorHarms) {
   EXPECT_EQ(store->get("k"), bytesOf("v"));
 }
 
+// The numbers of the descriptors that were closed in the child are given away
+// again: the child's own connections must not be taken for the store's.
+TEST(TcpStoreServerTest, AnInheritedStoreTalksToItsOwnServerInTheChild) {
+  TcpStoreServer server("127.0.0.1", 0);
+  TcpStoreServer other("127.0.0.1", 0);
+  TcpStore store("127.0.0.1", server.port());
+  store.set("k", bytesOf("of its own server"));
+  TcpStore("127.0.0.1", other.port()).set("k", bytesOf("of another"));
+  ChildProcess child([&] {
+    std::vector<UniqueFd> taken;
+    for (int i = 0; i < 30; i++) {
+      taken.push_back(connectTcp("127.0.0.1", other.port(), soon()));
+    }
+    return store.get("k") == bytesOf("of its own server") ? 0 : 1;
+  });
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_EQ(store.get("k"), bytesOf("of its own server"));
+}
+
 TEST(TcpStoreServerTest, AnInheritedServerEndsQuietlyInTheChild) {
   auto server = std::make_unique<TcpStoreServer>("127.0.0.1", 0);
   const int port = server->port();

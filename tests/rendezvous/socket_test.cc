@@ -1,0 +1,80 @@
+#include "rendezvous/socket.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <vector>
+
+namespace gloo_test {
+
+namespace {
+
+using gloo::Deadline;
+using gloo::rendezvous::connectToOneOf;
+using gloo::rendezvous::listenTcp;
+using gloo::rendezvous::localPort;
+using gloo::rendezvous::pollUntil;
+using gloo::rendezvous::UniqueFd;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// An address of 127.0.0.1, as a resolver gives it.
+struct Address {
+  explicit Address(int port) {
+    where.sin_family = AF_INET;
+    where.sin_port = htons(static_cast<uint16_t>(port));
+    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    info.ai_family = AF_INET;
+    info.ai_socktype = SOCK_STREAM;
+    info.ai_addr = reinterpret_cast<sockaddr*>(&where);
+    info.ai_addrlen = sizeof where;
+  }
+  Address(const Address&) = delete;
+  Address& operator=(const Address&) = delete;
+
+  sockaddr_in where{};
+  addrinfo info{};
+};
+
+// Drops whoever calls: nobody accepts, and its backlog is full.
+class SilentListener {
+ public:
+  SilentListener() {
+    ::listen(listener_.get(), 0);
+    Address address(port());
+    bool answered = true;
+    for (int i = 0; i < 100 && answered; i++) {
+      callers_.emplace_back(
+          ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+      const int fd = callers_.back().get();
+      ::connect(fd, address.info.ai_addr, address.info.ai_addrlen);
+      answered = pollUntil(fd, POLLOUT, Deadline::after(milliseconds(200)));
+    }
+    EXPECT_FALSE(answered);
+  }
+  int port() const { return localPort(listener_.get()); }
+
+ private:
+  UniqueFd listener_ = listenTcp("127.0.0.1", 0);
+  std::vector<UniqueFd> callers_;
+};
+
+TEST(ConnectTest, AnAddressThatIsSilentLeavesTimeForTheNext) {
+  const SilentListener silent;
+  const UniqueFd listener = listenTcp("127.0.0.1", 0);
+  Address first(silent.port());
+  Address second(localPort(listener.get()));
+  first.info.ai_next = &second.info;
+  const Deadline deadline = Deadline::after(seconds(2));
+  EXPECT_TRUE(connectToOneOf(&first.info, deadline));
+  // On another host the next one could not answer in no time.
+  EXPECT_FALSE(deadline.expired());
+}
+
+}  // namespace
+
+}  // namespace gloo_test

@@ -1,5 +1,7 @@
 // The reading half of TcpLink.
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -22,6 +24,7 @@ constexpr size_t kReadBytes = 256 << 10;
 constexpr size_t kLargeFrame = 16 << 10;
 constexpr size_t kReadAhead = 1 << 10;
 constexpr uint32_t kStalledMilliseconds = 5000;
+constexpr uint8_t kSilentProbes = 3;
 
 }  // namespace
 
@@ -214,15 +217,19 @@ bool TcpLink::checkStalled() {
       ::getsockopt(socket_.get(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
     return false;
   }
-  // Not while the window is closed: then nothing is unacknowledged.
-  if (info.tcpi_unacked > 0 && info.tcpi_retransmits > 0 &&
-      info.tcpi_last_ack_recv > kStalledMilliseconds) {
+  // While the window is closed nothing is unacknowledged, and the kernel asks
+  // now and then whether it is open, which a host answers.
+  const bool waits = (info.tcpi_unacked > 0 && info.tcpi_retransmits > 0) ||
+                     info.tcpi_probes >= kSilentProbes;
+  if (waits && info.tcpi_last_ack_recv > kStalledMilliseconds) {
     lose(MakeString("its host has not answered for ",
                     info.tcpi_last_ack_recv / 1000, " s"),
          false);
     return false;
   }
-  return info.tcpi_unacked > 0 || !queue_.empty();
+  int unsent = 0;  // bytes that the socket still holds
+  ::ioctl(socket_.get(), SIOCOUTQ, &unsent);
+  return unsent > 0 || !queue_.empty();
 }
 
 }  // namespace transport::tcp

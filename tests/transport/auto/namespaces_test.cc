@@ -15,6 +15,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <string>
+#include <thread>
 
 #include "gloo/internal/channel.h"
 #include "gloo/internal/mesh.h"
@@ -50,12 +53,12 @@ void enter(int namespaces) {
   ASSERT_EQ(::unshare(namespaces), 0) << std::strerror(errno);
 }
 
-// A new network has none that is up.
-void startLoopback() {
+// A new network has none that is up; one that is down loses all that is sent.
+void setLoopback(bool up) {
   const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   ifreq request{};
   std::strcpy(request.ifr_name, "lo");
-  request.ifr_flags = IFF_UP;
+  request.ifr_flags = static_cast<short>(up ? IFF_UP : 0);
   ASSERT_EQ(::ioctl(socket, SIOCSIFFLAGS, &request), 0);
   ::close(socket);
 }
@@ -194,7 +197,7 @@ TEST_F(NamespacesTest, AnotherNetworkNamespaceMeansTcp) {
       [](int rank) {
         if (rank == 1) {
           enter(CLONE_NEWNET);
-          startLoopback();
+          setLoopback(true);
         }
       },
       [&](int rank) {
@@ -304,6 +307,63 @@ TEST_F(ProcessTest, WhoHasEndedIsGoneInANamespaceWithAnothersProc) {
     });
   });
   ranks.joinAll();
+}
+
+// Whether some socket of this network waits for its peer's window to open.
+bool aWindowIsClosed() {
+  std::ifstream sockets("/proc/self/net/tcp");
+  for (std::string line; std::getline(sockets, line);) {
+    if (line.find(" 04:") != std::string::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Then nothing is unacknowledged. The receiver is stopped, which is no death,
+// until its network goes.
+TEST(LostHostTest, IsNoticedWhileItsWindowIsClosed) {
+  SKIP_IF_MISSING("namespaces", whyWithout(CLONE_NEWNET));
+  inChild([] {
+    enter(CLONE_NEWNET);
+    setLoopback(true);
+    const ScratchDirectory directory;
+    ProcessGroup ranks(2, [&](Child& child) {
+      ::setenv("GLOO_TCP_SHM", "0", 1);
+      auto device = transport::tcp::CreateDevice({"127.0.0.1"});
+      auto context = device->createContext(child.rank, 2);
+      context->setTimeout(std::chrono::seconds(60));
+      context->createAndConnectAllPairs(
+          std::make_shared<rendezvous::FileStore>(directory.path()));
+      Message message(context, size_t{64} << 20);
+      message.buffer->recv(1 - child.rank, 1);
+      meet(context);
+      child.say("connected");
+      child.hear();
+      message.buffer->send(1 - child.rank, 1);
+      try {
+        message.buffer->waitSend();
+        child.say("sent");
+      } catch (const IoException& e) {
+        child.say(e.what());
+      }
+    });
+    ranks.expectAll("connected");
+    ranks.signal(1, SIGSTOP);
+    ranks.tell(0, "send");
+    const auto limit = now() + std::chrono::seconds(20) * patience();
+    while (!aWindowIsClosed() && now() < limit) {
+      std::this_thread::yield();
+    }
+    EXPECT_TRUE(aWindowIsClosed());
+    setLoopback(false);
+    const auto since = now();
+    const std::string said =
+        ranks.hear(0, std::chrono::seconds(20) * patience());
+    EXPECT_NE(said.find("has not answered"), std::string::npos) << said;
+    EXPECT_LT(now() - since, std::chrono::seconds(10) * patience());
+    ranks.signal(1, SIGKILL);
+  });
 }
 
 }  // namespace

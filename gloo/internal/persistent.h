@@ -65,22 +65,29 @@ class GLOO_API Persistent {
 };
 
 // A class's typed reduction as a function of untyped memory; one of the
-// built-in reductions is recognised by the library.
+// built-in reductions is recognised by the library. For the types that it knows
+// only: to name a reduction asks for the operator, and another type, or complex
+// numbers, may not have those that the caller does without.
 template <typename T>
 ReduceFunction reduceFunctionOf(const ReductionFunction<T>* function) {
   using Pointer = void (*)(void*, const void*, const void*, size_t);
   using Known = ReductionFunction<T>;
-  if (function == Known::sum) {
-    return static_cast<Pointer>(&::gloo::sum<T>);
+  constexpr ElementType kType = elementTypeOf<T>();
+  if constexpr (kType != ElementType::kUnknown) {
+    if (function == Known::sum) {
+      return static_cast<Pointer>(&::gloo::sum<T>);
+    }
+    if (function == Known::product) {
+      return static_cast<Pointer>(&::gloo::product<T>);
+    }
   }
-  if (function == Known::product) {
-    return static_cast<Pointer>(&::gloo::product<T>);
-  }
-  if (function == Known::min) {
-    return static_cast<Pointer>(&::gloo::min<T>);
-  }
-  if (function == Known::max) {
-    return static_cast<Pointer>(&::gloo::max<T>);
+  if constexpr (kType != ElementType::kUnknown && !isComplex(kType)) {
+    if (function == Known::min) {
+      return static_cast<Pointer>(&::gloo::min<T>);
+    }
+    if (function == Known::max) {
+      return static_cast<Pointer>(&::gloo::max<T>);
+    }
   }
   return [function](void* c, const void* a, const void* b, size_t n) {
     // call() overwrites its left operand. Where the result goes to the right

@@ -1,7 +1,9 @@
 #include "gloo/internal/persistent.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -26,7 +28,15 @@ constexpr uint8_t kObjectSlotPrefix = 0xf0;
 // does for the function. (Between two ranks one exchange instead of two.)
 constexpr size_t kShortBytes = 16 * 1024;
 
-// A plan that is checked out as long as the object lives.
+// No more than there is memory for: nothing that is reckoned of it wraps.
+size_t checkedBytes(size_t elements, size_t elementSize) {
+  GLOO_ENFORCE(elements <= PTRDIFF_MAX / elementSize, elements, " elements of ",
+               elementSize, " bytes: no memory holds as many");
+  return elements * elementSize;
+}
+
+// A plan that is checked out as long as the object lives, or until the context
+// is connected anew: the state is gone then.
 class Base : public Persistent {
  protected:
   Base(const std::shared_ptr<Context>& context, std::vector<void*> vectors,
@@ -38,8 +48,9 @@ class Base : public Persistent {
     call_.root = shape.root;
     call_.mayBeOnDevice = cudaDriver() != nullptr;
     call_.algorithm = shape.algorithm;
+    const size_t bytes = checkedBytes(shape.elements, shape.elementSize);
     for (void* vector : vectors) {
-      call_.outputs.add({vector, shape.elements * shape.elementSize});
+      call_.outputs.add({vector, bytes});
     }
   }
 
@@ -198,7 +209,10 @@ class Allgather final : public Base {
 
  private:
   static Shape wholeOf(Shape shape, size_t inputs, int size) {
-    shape.elements *= inputs * static_cast<size_t>(size);
+    const size_t parts = inputs * static_cast<size_t>(size);
+    checkedBytes(shape.elements,
+                 checkedBytes(std::max<size_t>(1, parts), shape.elementSize));
+    shape.elements *= parts;
     return shape;
   }
 
@@ -285,6 +299,7 @@ std::vector<int> partnersOf(const Context& context, int destinations) {
                " destinations each; the ranks must be a multiple of two to the "
                "power of the destinations");
   std::vector<int> partners;
+  partners.reserve(static_cast<size_t>(destinations));
   for (int i = 0; i < destinations; i++) {
     partners.push_back(context.rank ^ (1 << i));
   }

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "gloo/algorithm.h"
+#include "gloo/common/logging.h"
 #include "gloo/config.h"
 #include "gloo/internal/kernels.h"
 
@@ -108,11 +110,15 @@ std::vector<void*> untyped(const std::vector<T*>& ptrs) {
   return std::vector<void*>(ptrs.begin(), ptrs.end());
 }
 
-template <typename T>
-Persistent::Shape shapeOf(const char* algorithm, size_t elements) {
+// `Count` is size_t, or int, which is refused when it is negative.
+template <typename T, typename Count>
+Persistent::Shape shapeOf(const char* algorithm, Count elements) {
+  if constexpr (std::is_signed_v<Count>) {
+    GLOO_ENFORCE(elements >= 0, "a count is negative: ", elements);
+  }
   Persistent::Shape shape;
   shape.algorithm = algorithm;
-  shape.elements = elements;
+  shape.elements = static_cast<size_t>(elements);
   shape.elementSize = sizeof(T);
   shape.type = elementTypeOf<T>();
   return shape;
@@ -130,10 +136,9 @@ class PersistentAllreduce : public Algorithm {
                       const std::vector<T*>& ptrs, int count,
                       const ReductionFunction<T>* fn)
       : Algorithm(context),
-        persistent_(Persistent::allreduce(
-            context, untyped(ptrs),
-            shapeOf<T>(algorithm, static_cast<size_t>(count)),
-            reduceFunctionOf(fn))) {}
+        persistent_(Persistent::allreduce(context, untyped(ptrs),
+                                          shapeOf<T>(algorithm, count),
+                                          reduceFunctionOf(fn))) {}
 
  private:
   std::unique_ptr<Persistent> persistent_;

@@ -49,7 +49,11 @@ bool runAgain(const internal::CollectiveOptions& options) {
   if (prepared == nullptr) {
     return false;
   }
-  prepared->state->runAgain(*prepared, timeoutOf(options.call()));
+  State& state = State::of(*options.call().context);
+  if (prepared->state != state.serial()) {
+    return false;  // for connections that others have replaced
+  }
+  state.runAgain(*prepared, timeoutOf(options.call()));
   return true;
 }
 

@@ -38,6 +38,21 @@ size_t checkedBytes(size_t elements, size_t elementSize) {
 // A plan that is checked out as long as the object lives, or until the context
 // is connected anew: the state is gone then.
 class Base : public Persistent {
+ public:
+  ~Base() override {
+    if (lease_.has_value() && alive_.expired()) {
+      lease_->abandon();
+    }
+  }
+
+  void run() final {
+    GLOO_ENFORCE(!lease_.has_value() || !alive_.expired(),
+                 nameOf(request_.collective),
+                 ": this object was made for connections that others have "
+                 "replaced; make a new one");
+    runOnce();
+  }
+
  protected:
   Base(const std::shared_ptr<Context>& context, std::vector<void*> vectors,
        const Shape& shape)
@@ -53,6 +68,8 @@ class Base : public Persistent {
       call_.outputs.add({vector, bytes});
     }
   }
+
+  virtual void runOnce() = 0;
 
   void setFunction(ReduceFunction function, const char* collective) {
     call_.known = recognise(function);
@@ -73,6 +90,7 @@ class Base : public Persistent {
     arguments_ = argumentsOf(call_, kObjectSlotPrefix);
     request_ = request;
     state_ = &State::of(*context_);
+    alive_ = state_->weak_from_this();
     lease_.emplace(state_->checkOut(
         request_, Slot::build(arguments_.prefix, arguments_.tag)));
     if (!call_.outputs.empty()) {
@@ -98,6 +116,7 @@ class Base : public Persistent {
 
  private:
   State* state_ = nullptr;
+  std::weak_ptr<State> alive_;  // as long as the state
   Request request_;
   Arguments arguments_;
   std::optional<Lease> lease_;
@@ -121,7 +140,7 @@ class Allreduce final : public Base {
     }
   }
 
-  void run() override {
+  void runOnce() override {
     void* const data = call_.outputs[0].data;
     reduceLocally(reducerOf(call_), call_.outputs, data);
     if (!isLocal_) {
@@ -146,7 +165,7 @@ class Broadcast final : public Base {
     prepare(inPlaceRequest(Collective::kBroadcast));
   }
 
-  void run() override {
+  void runOnce() override {
     runPlan(call_.outputs[0].data);
     copyToAll(call_.outputs);
   }
@@ -175,7 +194,7 @@ class Barrier final : public Base {
     prepare(inPlaceRequest(Collective::kBarrier));
   }
 
-  void run() override { runPlan(&token_); }
+  void runOnce() override { runPlan(&token_); }
 
  private:
   char token_ = 0;
@@ -200,7 +219,7 @@ class Allgather final : public Base {
     prepare(request);
   }
 
-  void run() override {
+  void runOnce() override {
     for (size_t i = 0; i < call_.inputs.size() && bytes_ > 0; i++) {
       std::memmove(own_ + i * bytes_, call_.inputs[i].data, bytes_);
     }
@@ -247,7 +266,7 @@ class ReduceScatter final : public Base {
     prepare(request);
   }
 
-  void run() override {
+  void runOnce() override {
     char* const data = static_cast<char*>(call_.outputs[0].data);
     reduceLocally(reducerOf(call_), call_.outputs, data);
     runPlan(data);
@@ -283,7 +302,7 @@ class Exchange final : public Base {
     keep(received_.data(), received_.size());
   }
 
-  void run() override { runPlan(sent_.data(), received_.data()); }
+  void runOnce() override { runPlan(sent_.data(), received_.data()); }
 
  private:
   std::vector<size_t> offsets_;

@@ -18,7 +18,9 @@ GLOO_NAMESPACE_BEGIN
 namespace internal {
 
 // One thread at a time. Does not own the vectors, which stay in place as long
-// as it lives. run() allocates nothing and looks nothing up.
+// as it lives. run() allocates nothing and looks nothing up. It belongs to the
+// connections that its context had when it was made: when others have taken
+// their place, run() throws InvalidOperationException.
 class GLOO_API Persistent {
  public:
   // `vectors` of `bytes` each. A literal names the algorithm.

@@ -101,6 +101,12 @@ class ChangingCall {
   // What was prepared may refer to the call in its old place.
   ChangingCall(ChangingCall&& other) noexcept
       : call_(std::move(other.change())) {}
+  ChangingCall& operator=(ChangingCall&& other) noexcept {
+    if (this != &other) {
+      change() = std::move(other.change());
+    }
+    return *this;
+  }
   ~ChangingCall() { delete prepared_.load(std::memory_order_relaxed); }
 
   const CollectiveCall& get() const { return call_; }
@@ -146,6 +152,7 @@ class GLOO_API CollectiveOptions {
  public:
   explicit CollectiveOptions(const std::shared_ptr<Context>& context);
   CollectiveOptions(CollectiveOptions&&) noexcept;
+  CollectiveOptions& operator=(CollectiveOptions&&) noexcept;
   ~CollectiveOptions();
 
   // Concurrent calls on one context need distinct tags.

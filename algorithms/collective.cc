@@ -40,6 +40,14 @@ void requireHostMemory(const Vectors& vectors, const char* collective,
   }
 }
 
+// An empty one has no byte in common with another, wherever it points to.
+bool areApart(const Vector& a, const Vector& b) {
+  const auto beginA = reinterpret_cast<uintptr_t>(a.data);
+  const auto beginB = reinterpret_cast<uintptr_t>(b.data);
+  return a.bytes == 0 || b.bytes == 0 || beginA + a.bytes <= beginB ||
+         beginB + b.bytes <= beginA;
+}
+
 }  // namespace
 
 bool runAgain(const internal::CollectiveOptions& options) {
@@ -49,7 +57,11 @@ bool runAgain(const internal::CollectiveOptions& options) {
   if (prepared == nullptr) {
     return false;
   }
-  prepared->state->runAgain(*prepared, timeoutOf(options.call()));
+  State& state = State::of(*options.call().context);
+  if (prepared->state != state.serial()) {
+    return false;  // for connections that others have replaced
+  }
+  state.runAgain(*prepared, timeoutOf(options.call()));
   return true;
 }
 
@@ -80,10 +92,7 @@ void requireReduceFunction(const CollectiveCall& call, const char* collective) {
 
 void requireNoOverlap(const Vector& input, const Vector& output,
                       const char* collective) {
-  const auto in = reinterpret_cast<uintptr_t>(input.data);
-  const auto out = reinterpret_cast<uintptr_t>(output.data);
-  GLOO_ENFORCE(in == out || in + input.bytes <= out || out + output.bytes <= in,
-               collective,
+  GLOO_ENFORCE(input.data == output.data || areApart(input, output), collective,
                ": input and output overlap; use the same memory or other");
 }
 
@@ -130,9 +139,7 @@ bool isPartOf(const Vector& output, size_t offset, const Vector& input,
       input.data == static_cast<char*>(output.data) + offset) {
     return true;
   }
-  const auto in = reinterpret_cast<uintptr_t>(input.data);
-  const auto out = reinterpret_cast<uintptr_t>(output.data);
-  GLOO_ENFORCE(in + input.bytes <= out || out + output.bytes <= in, collective,
+  GLOO_ENFORCE(areApart(input, output), collective,
                ": input and output overlap; where the operation is in place, "
                "the input of this rank begins at byte ",
                offset, " of the output");

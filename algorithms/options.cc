@@ -16,6 +16,8 @@ CollectiveOptions::CollectiveOptions(const std::shared_ptr<Context>& context) {
 }
 
 CollectiveOptions::CollectiveOptions(CollectiveOptions&&) noexcept = default;
+CollectiveOptions& CollectiveOptions::operator=(CollectiveOptions&&) noexcept =
+    default;
 CollectiveOptions::~CollectiveOptions() = default;
 
 void CollectiveOptions::setReduceFunction(Func fn) {

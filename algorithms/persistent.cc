@@ -1,7 +1,9 @@
 #include "gloo/internal/persistent.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -26,8 +28,31 @@ constexpr uint8_t kObjectSlotPrefix = 0xf0;
 // does for the function. (Between two ranks one exchange instead of two.)
 constexpr size_t kShortBytes = 16 * 1024;
 
-// A plan that is checked out as long as the object lives.
+// No more than there is memory for: nothing that is reckoned of it wraps.
+size_t checkedBytes(size_t elements, size_t elementSize) {
+  GLOO_ENFORCE(elements <= PTRDIFF_MAX / elementSize, elements, " elements of ",
+               elementSize, " bytes: no memory holds as many");
+  return elements * elementSize;
+}
+
+// A plan that is checked out as long as the object lives, or until the context
+// is connected anew: the state is gone then.
 class Base : public Persistent {
+ public:
+  ~Base() override {
+    if (lease_.has_value() && alive_.expired()) {
+      lease_->abandon();
+    }
+  }
+
+  void run() final {
+    GLOO_ENFORCE(!lease_.has_value() || !alive_.expired(),
+                 nameOf(request_.collective),
+                 ": this object was made for connections that others have "
+                 "replaced; make a new one");
+    runOnce();
+  }
+
  protected:
   Base(const std::shared_ptr<Context>& context, std::vector<void*> vectors,
        const Shape& shape)
@@ -38,10 +63,13 @@ class Base : public Persistent {
     call_.root = shape.root;
     call_.mayBeOnDevice = cudaDriver() != nullptr;
     call_.algorithm = shape.algorithm;
+    const size_t bytes = checkedBytes(shape.elements, shape.elementSize);
     for (void* vector : vectors) {
-      call_.outputs.add({vector, shape.elements * shape.elementSize});
+      call_.outputs.add({vector, bytes});
     }
   }
+
+  virtual void runOnce() = 0;
 
   void setFunction(ReduceFunction function, const char* collective) {
     call_.known = recognise(function);
@@ -62,6 +90,7 @@ class Base : public Persistent {
     arguments_ = argumentsOf(call_, kObjectSlotPrefix);
     request_ = request;
     state_ = &State::of(*context_);
+    alive_ = state_->weak_from_this();
     lease_.emplace(state_->checkOut(
         request_, Slot::build(arguments_.prefix, arguments_.tag)));
     if (!call_.outputs.empty()) {
@@ -87,6 +116,7 @@ class Base : public Persistent {
 
  private:
   State* state_ = nullptr;
+  std::weak_ptr<State> alive_;  // as long as the state
   Request request_;
   Arguments arguments_;
   std::optional<Lease> lease_;
@@ -110,7 +140,7 @@ class Allreduce final : public Base {
     }
   }
 
-  void run() override {
+  void runOnce() override {
     void* const data = call_.outputs[0].data;
     reduceLocally(reducerOf(call_), call_.outputs, data);
     if (!isLocal_) {
@@ -135,7 +165,7 @@ class Broadcast final : public Base {
     prepare(inPlaceRequest(Collective::kBroadcast));
   }
 
-  void run() override {
+  void runOnce() override {
     runPlan(call_.outputs[0].data);
     copyToAll(call_.outputs);
   }
@@ -164,7 +194,7 @@ class Barrier final : public Base {
     prepare(inPlaceRequest(Collective::kBarrier));
   }
 
-  void run() override { runPlan(&token_); }
+  void runOnce() override { runPlan(&token_); }
 
  private:
   char token_ = 0;
@@ -189,7 +219,7 @@ class Allgather final : public Base {
     prepare(request);
   }
 
-  void run() override {
+  void runOnce() override {
     for (size_t i = 0; i < call_.inputs.size() && bytes_ > 0; i++) {
       std::memmove(own_ + i * bytes_, call_.inputs[i].data, bytes_);
     }
@@ -198,7 +228,10 @@ class Allgather final : public Base {
 
  private:
   static Shape wholeOf(Shape shape, size_t inputs, int size) {
-    shape.elements *= inputs * static_cast<size_t>(size);
+    const size_t parts = inputs * static_cast<size_t>(size);
+    checkedBytes(shape.elements,
+                 checkedBytes(std::max<size_t>(1, parts), shape.elementSize));
+    shape.elements *= parts;
     return shape;
   }
 
@@ -233,7 +266,7 @@ class ReduceScatter final : public Base {
     prepare(request);
   }
 
-  void run() override {
+  void runOnce() override {
     char* const data = static_cast<char*>(call_.outputs[0].data);
     reduceLocally(reducerOf(call_), call_.outputs, data);
     runPlan(data);
@@ -269,7 +302,7 @@ class Exchange final : public Base {
     keep(received_.data(), received_.size());
   }
 
-  void run() override { runPlan(sent_.data(), received_.data()); }
+  void runOnce() override { runPlan(sent_.data(), received_.data()); }
 
  private:
   std::vector<size_t> offsets_;
@@ -285,6 +318,7 @@ std::vector<int> partnersOf(const Context& context, int destinations) {
                " destinations each; the ranks must be a multiple of two to the "
                "power of the destinations");
   std::vector<int> partners;
+  partners.reserve(static_cast<size_t>(destinations));
   for (int i = 0; i < destinations; i++) {
     partners.push_back(context.rank ^ (1 << i));
   }

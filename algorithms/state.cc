@@ -52,6 +52,11 @@ namespace {
 // Callers have a handful of shapes each; more are found again quickly enough.
 constexpr size_t kMaxPlans = 128;
 
+uint64_t nextSerial() {
+  static std::atomic<uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 [[noreturn]] void throwTagInUse(const Request& request, uint32_t tag) {
   throw InvalidOperationException(MakeString(
       nameOf(request.collective), " tag ", tag,
@@ -127,7 +132,8 @@ Lease::~Lease() {
 
 State::State(internal::Channel& channel, const internal::Profile& profile,
              const std::string& transport, int radix)
-    : channel_(channel),
+    : serial_(nextSerial()),
+      channel_(channel),
       direct_(channel.direct()),
       selection_(profile, channel.size(), transport),
       radix_(radix),
@@ -308,7 +314,7 @@ void State::prepare(const internal::CollectiveOptions& options,
     return;
   }
   auto prepared = std::make_unique<PreparedRun>();
-  prepared->state = this;
+  prepared->state = serial_;
   prepared->request = request;
   prepared->arguments = arguments;
   prepared->check = check;

@@ -41,6 +41,9 @@ class Lease {
   Plan& plan() const { return *plan_; }
   char* scratch() const { return scratch_.data(); }
 
+  // The state is gone, and the plan with it: gives nothing back.
+  void abandon() { state_ = nullptr; }
+
  private:
   State* state_;
   Plan* plan_;
@@ -62,17 +65,19 @@ struct Arguments {
 };
 
 // A direct call that was checked and looked up, for those that follow with the
-// same options. What it borrows lives in them, and as long as their context.
+// same options. What it borrows lives in them. The state may be gone, when the
+// context was connected anew; so this has no pointer to it.
 struct PreparedRun final : internal::Prepared {
-  State* state = nullptr;
+  uint64_t state = 0;  // serial number
   Request request;
   Arguments arguments;
   uint64_t check = 0;
   char token = 0;  // a barrier's vector
 };
 
-// Thread-safe.
-class State final : public internal::CollectiveState {
+// Thread-safe. Goes when its context is connected anew.
+class State final : public internal::CollectiveState,
+                    public std::enable_shared_from_this<State> {
  public:
   // `transport`: see Selection.
   State(internal::Channel& channel, const internal::Profile& profile,
@@ -80,6 +85,9 @@ class State final : public internal::CollectiveState {
   ~State() override;
 
   static State& of(Context& context);
+
+  // No other state of the process has had it, nor will.
+  uint64_t serial() const { return serial_; }
 
   // Throws InvalidOperationException if another call uses the slot's tag.
   Lease checkOut(const Request& request, uint64_t slot);
@@ -92,6 +100,7 @@ class State final : public internal::CollectiveState {
   // more to it. If they are used again, the next call can be runAgain().
   void run(const Request& request, const Arguments& arguments,
            const internal::CollectiveOptions* options = nullptr);
+  // Of this state's serial number.
   void runAgain(const PreparedRun& prepared, std::chrono::milliseconds timeout);
 
   internal::Channel& channel() { return channel_; }
@@ -112,6 +121,7 @@ class State final : public internal::CollectiveState {
   Plan& planFor(const Request& request) GLOO_REQUIRES(mutex_);
   void evictOne() GLOO_REQUIRES(mutex_);
 
+  const uint64_t serial_;
   internal::Channel& channel_;
   internal::Direct* const direct_;  // null: there is none
   const Selection selection_;

@@ -22,8 +22,7 @@ class AllgatherRing : public Algorithm {
       : Algorithm(context),
         persistent_(internal::Persistent::allgather(
             context, std::vector<const void*>(inPtrs.begin(), inPtrs.end()),
-            outPtr, internal::shapeOf<T>("ring", static_cast<size_t>(count)))) {
-  }
+            outPtr, internal::shapeOf<T>("ring", count))) {}
 
   void run() override { persistent_->run(); }
 

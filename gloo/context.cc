@@ -49,9 +49,7 @@ std::unique_ptr<transport::UnboundBuffer> Context::createUnboundBuffer(
 
 int Context::nextSlot(int numToSkip) {
   GLOO_ENFORCE(numToSkip > 0, "nextSlot(", numToSkip, ")");
-  const int slot = slot_;
-  slot_ += numToSkip;
-  return slot;
+  return slot_.fetch_add(numToSkip, std::memory_order_relaxed);
 }
 
 void Context::closeConnections() {
@@ -64,13 +62,15 @@ void Context::closeConnections() {
 void Context::setTimeout(std::chrono::milliseconds timeout) {
   GLOO_ENFORCE(timeout.count() >= 0, "timeout of ", timeout.count(),
                " ms: must be 0 (none) or more");
-  timeout_ = timeout;
+  timeout_.store(timeout, std::memory_order_relaxed);
   if (transportContext_ != nullptr) {
     transportContext_->setTimeout(timeout);
   }
 }
 
-std::chrono::milliseconds Context::getTimeout() const { return timeout_; }
+std::chrono::milliseconds Context::getTimeout() const {
+  return timeout_.load(std::memory_order_relaxed);
+}
 
 internal::CollectiveState& Context::collectiveState() {
   if (auto* made = madeState_.load(std::memory_order_acquire)) {

@@ -70,8 +70,9 @@ class GLOO_API Context {
 
   std::shared_ptr<transport::Device> device_;
   std::shared_ptr<transport::Context> transportContext_;
-  int slot_;
-  std::chrono::milliseconds timeout_;
+  std::atomic<int> slot_;
+  // Read by every collective, and changed while they run.
+  std::atomic<std::chrono::milliseconds> timeout_;
 
  private:
   std::mutex collectiveStateMutex_;

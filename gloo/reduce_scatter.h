@@ -52,9 +52,8 @@ class ReduceScatterHalvingDoubling : public Algorithm {
       : Algorithm(context),
         persistent_(internal::Persistent::reduceScatter(
             context, internal::untyped(ptrs),
-            internal::shapeOf<T>("recursive_halving",
-                                 static_cast<size_t>(count)),
-            recvElems, internal::reduceFunctionOf(fn))) {}
+            internal::shapeOf<T>("recursive_halving", count), recvElems,
+            internal::reduceFunctionOf(fn))) {}
 
   void run() override { persistent_->run(); }
 

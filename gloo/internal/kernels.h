@@ -83,6 +83,11 @@ constexpr ElementType elementTypeOf() {
   }
 }
 
+// Complex numbers have no order, so no minimum and maximum either.
+constexpr bool isComplex(ElementType type) {
+  return type == ElementType::kComplex64 || type == ElementType::kComplex128;
+}
+
 // c[i] = a[i] op b[i] for 0 <= i < elements. c may be equal to a or to b, and
 // must not overlap them otherwise. Any alignment. Thread-safe.
 //

@@ -88,6 +88,9 @@ struct CollectiveCall {
 class GLOO_API Prepared {
  public:
   virtual ~Prepared();
+
+  // What it took the place of; another thread may be about to look at that.
+  std::unique_ptr<const Prepared> earlier;
 };
 
 // A call, and what was prepared for it: gone as soon as anybody may change it.
@@ -98,6 +101,12 @@ class ChangingCall {
   // What was prepared may refer to the call in its old place.
   ChangingCall(ChangingCall&& other) noexcept
       : call_(std::move(other.change())) {}
+  ChangingCall& operator=(ChangingCall&& other) noexcept {
+    if (this != &other) {
+      change() = std::move(other.change());
+    }
+    return *this;
+  }
   ~ChangingCall() { delete prepared_.load(std::memory_order_relaxed); }
 
   const CollectiveCall& get() const { return call_; }
@@ -118,12 +127,16 @@ class ChangingCall {
     wasRun_.store(true, std::memory_order_relaxed);
     return before;
   }
-  void prepare(std::unique_ptr<const Prepared> prepared) const {
-    const Prepared* none = nullptr;
-    if (prepared_.compare_exchange_strong(none, prepared.get(),
-                                          std::memory_order_release,
+  // In place of what was, which is of no more use.
+  void prepare(std::unique_ptr<Prepared> prepared) const {
+    const Prepared* earlier = prepared_.load(std::memory_order_acquire);
+    prepared->earlier.reset(earlier);
+    if (prepared_.compare_exchange_strong(earlier, prepared.get(),
+                                          std::memory_order_acq_rel,
                                           std::memory_order_relaxed)) {
-      prepared.release();
+      (void)prepared.release();
+    } else {
+      (void)prepared->earlier.release();  // another thread's, now
     }
   }
 
@@ -139,6 +152,7 @@ class GLOO_API CollectiveOptions {
  public:
   explicit CollectiveOptions(const std::shared_ptr<Context>& context);
   CollectiveOptions(CollectiveOptions&&) noexcept;
+  CollectiveOptions& operator=(CollectiveOptions&&) noexcept;
   ~CollectiveOptions();
 
   // Concurrent calls on one context need distinct tags.

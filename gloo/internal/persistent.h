@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "gloo/algorithm.h"
+#include "gloo/common/logging.h"
 #include "gloo/config.h"
 #include "gloo/internal/kernels.h"
 
@@ -16,7 +18,9 @@ GLOO_NAMESPACE_BEGIN
 namespace internal {
 
 // One thread at a time. Does not own the vectors, which stay in place as long
-// as it lives. run() allocates nothing and looks nothing up.
+// as it lives. run() allocates nothing and looks nothing up. It belongs to the
+// connections that its context had when it was made: when others have taken
+// their place, run() throws InvalidOperationException.
 class GLOO_API Persistent {
  public:
   // `vectors` of `bytes` each. A literal names the algorithm.
@@ -65,22 +69,29 @@ class GLOO_API Persistent {
 };
 
 // A class's typed reduction as a function of untyped memory; one of the
-// built-in reductions is recognised by the library.
+// built-in reductions is recognised by the library. For the types that it knows
+// only: to name a reduction asks for the operator, and another type, or complex
+// numbers, may not have those that the caller does without.
 template <typename T>
 ReduceFunction reduceFunctionOf(const ReductionFunction<T>* function) {
   using Pointer = void (*)(void*, const void*, const void*, size_t);
   using Known = ReductionFunction<T>;
-  if (function == Known::sum) {
-    return static_cast<Pointer>(&::gloo::sum<T>);
+  constexpr ElementType kType = elementTypeOf<T>();
+  if constexpr (kType != ElementType::kUnknown) {
+    if (function == Known::sum) {
+      return static_cast<Pointer>(&::gloo::sum<T>);
+    }
+    if (function == Known::product) {
+      return static_cast<Pointer>(&::gloo::product<T>);
+    }
   }
-  if (function == Known::product) {
-    return static_cast<Pointer>(&::gloo::product<T>);
-  }
-  if (function == Known::min) {
-    return static_cast<Pointer>(&::gloo::min<T>);
-  }
-  if (function == Known::max) {
-    return static_cast<Pointer>(&::gloo::max<T>);
+  if constexpr (kType != ElementType::kUnknown && !isComplex(kType)) {
+    if (function == Known::min) {
+      return static_cast<Pointer>(&::gloo::min<T>);
+    }
+    if (function == Known::max) {
+      return static_cast<Pointer>(&::gloo::max<T>);
+    }
   }
   return [function](void* c, const void* a, const void* b, size_t n) {
     // call() overwrites its left operand. Where the result goes to the right
@@ -101,11 +112,15 @@ std::vector<void*> untyped(const std::vector<T*>& ptrs) {
   return std::vector<void*>(ptrs.begin(), ptrs.end());
 }
 
-template <typename T>
-Persistent::Shape shapeOf(const char* algorithm, size_t elements) {
+// `Count` is size_t, or int, which is refused when it is negative.
+template <typename T, typename Count>
+Persistent::Shape shapeOf(const char* algorithm, Count elements) {
+  if constexpr (std::is_signed_v<Count>) {
+    GLOO_ENFORCE(elements >= 0, "a count is negative: ", elements);
+  }
   Persistent::Shape shape;
   shape.algorithm = algorithm;
-  shape.elements = elements;
+  shape.elements = static_cast<size_t>(elements);
   shape.elementSize = sizeof(T);
   shape.type = elementTypeOf<T>();
   return shape;
@@ -123,10 +138,9 @@ class PersistentAllreduce : public Algorithm {
                       const std::vector<T*>& ptrs, int count,
                       const ReductionFunction<T>* fn)
       : Algorithm(context),
-        persistent_(Persistent::allreduce(
-            context, untyped(ptrs),
-            shapeOf<T>(algorithm, static_cast<size_t>(count)),
-            reduceFunctionOf(fn))) {}
+        persistent_(Persistent::allreduce(context, untyped(ptrs),
+                                          shapeOf<T>(algorithm, count),
+                                          reduceFunctionOf(fn))) {}
 
  private:
   std::unique_ptr<Persistent> persistent_;

@@ -26,7 +26,9 @@ class GLOO_API Context : public ::gloo::Context {
   //
   // Called again, with another prefix: the new connections take the place of
   // the old ones, which are closed. Not while operations run; pairs of the old
-  // ones are gone, and their buffers are of no more use.
+  // ones are gone, and their buffers are of no more use. Options of collectives
+  // serve the new ones; what the collectives' classes have made does not, and
+  // its run() throws InvalidOperationException.
   void connectFullMesh(std::shared_ptr<Store> store,
                        std::shared_ptr<transport::Device>& device);
   // The store is used during the call only.

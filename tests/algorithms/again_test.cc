@@ -172,6 +172,27 @@ TEST(AgainTest, OptionsMayBeMoved) {
   });
 }
 
+TEST(AgainTest, OptionsMayBeAssigned) {
+  static_assert(std::is_nothrow_move_assignable_v<BarrierOptions>);
+  static_assert(std::is_nothrow_move_assignable_v<BroadcastOptions>);
+  onTwoRanks([](const ContextPtr& context) {
+    Prepared p(context);
+    std::vector<int> other(4);
+    AllreduceOptions others(context);
+    others.setOutput(other.data(), other.size());
+    others.setReduceFunction(kSum);
+    p.options = std::move(others);
+    EXPECT_FALSE(isPrepared(p.options));
+    for (int i = 0; i < 3; i++) {
+      other.assign(other.size(), 2);
+      EXPECT_EQ(1, p.run()) << "of the options before";
+      EXPECT_EQ(4, other[3]);
+    }
+    p.options = AllreduceOptions(context);
+    EXPECT_NE("", thrownBy([&] { allreduce(p.options); }));
+  });
+}
+
 // Each with what its root, its parts or its token are.
 TEST(AgainTest, AllCollectivesGiveTheSameAgain) {
   onTwoRanks([](const ContextPtr& context) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "gloo/allgatherv.h"
 #include "gloo/allreduce.h"
 #include "gloo/allreduce_bcube.h"
 #include "gloo/allreduce_halving_doubling.h"
@@ -16,6 +17,7 @@
 #include "gloo/broadcast.h"
 #include "gloo/broadcast_one_to_all.h"
 #include "gloo/common/logging.h"
+#include "gloo/reduce_scatterv.h"
 #include "tests/algorithms/worlds.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -116,6 +118,43 @@ TEST(Allreduce, ForeignTypesAndLambdas) {
       EXPECT_EQ(2, w.a);
       EXPECT_EQ(3, w.b);
     }
+  });
+}
+
+// Rank 1 has a part of no elements, and a pointer into all that there is.
+TEST(Allgatherv, AnEmptyInputOverlapsNothing) {
+  ContextWorld world(2);
+  world.run([](const ContextPtr& context) {
+    std::vector<int> data(6, context->rank);
+    std::vector<int> other(6, 7);
+    AllgathervOptions opts(context);
+    opts.setOutput(data.data(), std::vector<size_t>{6, 0});
+    if (context->rank == 0) {
+      opts.setInput(other.data(), 6);
+    } else {
+      opts.setInput(data.data() + 3, 0);
+    }
+    allgatherv(opts);
+    EXPECT_EQ(std::vector<int>(6, 7), data);
+  });
+}
+
+TEST(ReduceScatterv, AnEmptyOutputOverlapsNothing) {
+  ContextWorld world(2);
+  world.run([](const ContextPtr& context) {
+    std::vector<int> data(6, 1);
+    std::vector<int> other(6);
+    ReduceScattervOptions opts(context);
+    opts.setInput(data.data(), std::vector<size_t>{6, 0});
+    if (context->rank == 0) {
+      opts.setOutput(other.data(), 6);
+    } else {
+      opts.setOutput(data.data() + 3, 0);
+    }
+    opts.setReduceFunction(static_cast<Pointer>(&sum<int>));
+    reduce_scatterv(opts);
+    EXPECT_EQ(std::vector<int>(6, 1), data);
+    EXPECT_EQ(std::vector<int>(6, context->rank == 0 ? 2 : 0), other);
   });
 }
 

@@ -2,8 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <complex>
+#include <type_traits>
 
 #include "gloo/allgather_ring.h"
+#include "gloo/allreduce_bcube.h"
+#include "gloo/allreduce_halving_doubling.h"
+#include "gloo/allreduce_local.h"
+#include "gloo/allreduce_ring.h"
+#include "gloo/allreduce_ring_chunked.h"
 #include "gloo/pairwise_exchange.h"
 #include "tests/algorithms/worlds.h"
 #include "tests/support/collectives.h"
@@ -137,6 +143,71 @@ TEST(Classes, ReduceScatterHalvingDoubling) {
       }
     });
   }
+}
+
+// Of T only what the reduction needs is asked for.
+template <typename T>
+void checkClasses(const T& mine, const T& expected,
+                  const ReductionFunction<T>* reduction) {
+  ContextWorld world(2);
+  world.run([&](const ContextPtr& context) {
+    std::vector<T> data;
+    const auto check = [&](const auto& make, size_t results) {
+      data.assign(6, mine);
+      const auto object = make(std::vector<T*>{data.data()});
+      object->run();
+      for (size_t i = 0; i < results; i++) {
+        EXPECT_TRUE(data[i] == expected) << i;
+      }
+    };
+    const auto allreduceBy = [&](auto* none) {
+      using Class = std::remove_pointer_t<decltype(none)>;
+      return [&](const std::vector<T*>& ptrs) {
+        return std::make_unique<Class>(context, ptrs, 6, reduction);
+      };
+    };
+    check(allreduceBy(static_cast<AllreduceRing<T>*>(nullptr)), 6);
+    check(allreduceBy(static_cast<AllreduceRingChunked<T>*>(nullptr)), 6);
+    check(allreduceBy(static_cast<AllreduceHalvingDoubling<T>*>(nullptr)), 6);
+    check(allreduceBy(static_cast<AllreduceBcube<T>*>(nullptr)), 6);
+    check(
+        [&](const std::vector<T*>& ptrs) {
+          return std::make_unique<ReduceScatterHalvingDoubling<T>>(
+              context, ptrs, 6, std::vector<int>{3, 3}, reduction);
+        },
+        3);
+    std::vector<T> other(6, mine);
+    check(
+        [&](const std::vector<T*>& ptrs) {
+          return std::make_unique<AllreduceLocal<T>>(
+              context, std::vector<T*>{ptrs[0], other.data()}, 6, reduction);
+        },
+        6);
+  });
+}
+
+TEST(Classes, TakeComplexNumbers) {
+  using Single = std::complex<float>;
+  using Double = std::complex<double>;
+  checkClasses<Single>({1, 2}, {2, 4}, ReductionFunction<Single>::sum);
+  checkClasses<Single>({1, 2}, {-3, 4}, ReductionFunction<Single>::product);
+  checkClasses<Double>({1, 2}, {2, 4}, ReductionFunction<Double>::sum);
+  checkClasses<Double>({1, 2}, {-3, 4}, ReductionFunction<Double>::product);
+}
+
+// Neither a product nor an order.
+struct Money {
+  int64_t cents;
+  Money operator+(const Money& other) const { return {cents + other.cents}; }
+  Money& operator+=(const Money& other) {
+    cents += other.cents;
+    return *this;
+  }
+  bool operator==(const Money& other) const = default;
+};
+
+TEST(Classes, TakeTypesThatCanOnlyBeAdded) {
+  checkClasses<Money>({21}, {42}, ReductionFunction<Money>::sum);
 }
 
 TEST(Classes, PairwiseExchangeSendsToItsPartners) {

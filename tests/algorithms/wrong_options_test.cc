@@ -1,6 +1,13 @@
 // What a caller gets wrong is said before anything is sent.
 #include <gtest/gtest.h>
 
+#include <climits>
+#include <cstdint>
+
+#include "gloo/allgather_ring.h"
+#include "gloo/allreduce_local.h"
+#include "gloo/allreduce_ring.h"
+#include "gloo/broadcast_one_to_all.h"
 #include "gloo/common/logging.h"
 #include "gloo/pairwise_exchange.h"
 #include "tests/algorithms/worlds.h"
@@ -187,6 +194,31 @@ TEST_F(WrongOptions, OfObjects) {
   expectError("power of the destinations",
               [&] { PairwiseExchange(context_, 100, 2); });
   expectError("less than a byte", [&] { PairwiseExchange(context_, 0, 1); });
+}
+
+// Nor is memory asked for by what a product that wrapped has left.
+TEST_F(WrongOptions, OfObjectsWithCountsThatNoMemoryHolds) {
+  const std::string negative = "is negative: -5";
+  expectError(negative, [&] { AllreduceRing<float>(context_, {at_}, -5); });
+  expectError(negative, [&] { AllreduceLocal<float>(context_, {at_}, -5); });
+  expectError(negative,
+              [&] { AllgatherRing<float>(context_, {at_}, at_ + 10, -5); });
+  expectError(negative, [&] {
+    ReduceScatterHalvingDoubling<float>(context_, {at_}, -5, {2, 3});
+  });
+  const std::string says = "no memory holds";
+  for (const size_t count : {SIZE_MAX, SIZE_MAX / 4 + 2, SIZE_MAX / 8 + 1}) {
+    expectError(says,
+                [&] { BroadcastOneToAll<float>(context_, {at_}, count); });
+  }
+  // Only the result is too long.
+  struct Large {
+    char bytes[size_t{1} << 31];
+  };
+  auto* const large = reinterpret_cast<Large*>(at_);
+  expectError(says, [&] {
+    AllgatherRing<Large>(context_, {large, large}, large, INT_MAX);
+  });
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ constexpr Description kDescriptions[] = {
      "In round k each rank tells the one 2^k above that it is there, and all "
      "it "
      "has heard of.",
-     "log2 n rounds of no bytes",
+     "log2 n rounds of a byte",
      "always, but for several hosts with several ranks each",
      "Hensgen, Finkel, Manber, \"Two algorithms for barrier synchronization\", "
      "IJPP 17(1), 1988, section 3"},
@@ -259,7 +259,8 @@ constexpr Description kDescriptions[] = {
     {kBarrier, "hierarchical",
      "The ranks of a host report to its first one, the first ones meet by "
      "dissemination, and tell theirs.",
-     "ceil(log2 H) rounds between hosts, 2 of k - 1 messages inside; no bytes",
+     "ceil(log2 H) rounds between hosts, 2 of k - 1 messages inside; a byte "
+     "each",
      "several hosts with several ranks each",
      "Kielmann et al., \"MagPIe: MPI's collective communication operations for "
      "clustered wide area systems\", PPoPP 1999",

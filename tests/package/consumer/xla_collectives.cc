@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "gloo/algorithm.h"
@@ -193,6 +194,80 @@ void checkAllGather(const std::shared_ptr<gloo::Context>& context) {
 #endif
 
 #if HAVE_REDUCE_SCATTER
+enum class Kind { kSum, kProduct, kLeast, kMost };
+
+template <typename T>
+constexpr bool kIsComplex = std::is_same_v<T, std::complex<float>> ||
+                            std::is_same_v<T, std::complex<double>>;
+
+// Names least and most only where T has them.
+template <typename T>
+void reduceScatter(const std::shared_ptr<gloo::Context>& context, Kind kind,
+                   void* buffer, size_t chunk) {
+  const gloo::ReductionFunction<T>* function = nullptr;
+  if constexpr (kIsComplex<T>) {
+    CHECK(kind == Kind::kSum || kind == Kind::kProduct);
+    function = kind == Kind::kSum ? gloo::ReductionFunction<T>::sum
+                                  : gloo::ReductionFunction<T>::product;
+  } else {
+    switch (kind) {
+      case Kind::kSum:
+        function = gloo::ReductionFunction<T>::sum;
+        break;
+      case Kind::kProduct:
+        function = gloo::ReductionFunction<T>::product;
+        break;
+      case Kind::kLeast:
+        function = gloo::ReductionFunction<T>::min;
+        break;
+      case Kind::kMost:
+        function = gloo::ReductionFunction<T>::max;
+        break;
+    }
+  }
+  const std::vector<int> counts(context->size, static_cast<int>(chunk));
+  const std::vector<T*> ptrs{static_cast<T*>(buffer)};
+  gloo::ReduceScatterHalvingDoubling<T> algorithm(
+      context, ptrs, static_cast<int>(chunk * context->size), counts, function);
+  algorithm.run();
+}
+
+// Every rank's vector is all `mine`.
+template <typename T>
+void checkReduceScatterOf(const std::shared_ptr<gloo::Context>& context,
+                          Kind kind, T mine, T expected) {
+  constexpr size_t kChunk = 50;
+  std::vector<T> work(kChunk * context->size, mine);
+  reduceScatter<T>(context, kind, work.data(), kChunk);
+  for (size_t i = 0; i < kChunk; i++) {
+    CHECK(work[i] == expected);
+  }
+}
+
+template <typename T>
+void checkComplexReduceScatter(const std::shared_ptr<gloo::Context>& context) {
+  const int size = context->size;
+  T turned(1);
+  for (int i = 0; i < size; i++) {
+    turned *= T(0, 1);
+  }
+  checkReduceScatterOf<T>(context, Kind::kSum, T(1, -2), T(size, -2 * size));
+  checkReduceScatterOf<T>(context, Kind::kProduct, T(0, 1), turned);
+}
+
+void checkReduceScatters(const std::shared_ptr<gloo::Context>& context) {
+  const int size = context->size;
+  const int rank = context->rank;
+  checkComplexReduceScatter<std::complex<float>>(context);
+  checkComplexReduceScatter<std::complex<double>>(context);
+  checkReduceScatterOf<int16_t>(context, Kind::kProduct, 2,
+                                static_cast<int16_t>(1 << size));
+  checkReduceScatterOf<double>(context, Kind::kLeast, rank + 1, 1);
+  checkReduceScatterOf<uint8_t>(context, Kind::kMost,
+                                static_cast<uint8_t>(rank),
+                                static_cast<uint8_t>(size - 1));
+}
+
 void checkReduceScatter(const std::shared_ptr<gloo::Context>& context) {
   const int size = context->size;
   constexpr int kChunk = 50;
@@ -237,6 +312,7 @@ void job(int rank, int size, const std::string& directory) {
 #endif
 #if HAVE_REDUCE_SCATTER
     checkReduceScatter(context);
+    checkReduceScatters(context);
 #endif
   }
   gloo::BarrierOptions options(context);

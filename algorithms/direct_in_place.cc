@@ -8,9 +8,9 @@
 // other memory. So each decision depends on what all ranks have read in the
 // same lines.
 //
-// Where memory is used for the first time, its owner hands it over once all have
-// offered; a second round tells that it has, a third one whether everybody could
-// map it.
+// Where memory is used for the first time, its owner hands it over once all
+// have offered; a second round tells that it has, a third one whether everybody
+// could map it.
 //
 // A last round keeps a rank from returning while others use its vectors. If the
 // operation fails before that, the rank withdraws what others may write: they

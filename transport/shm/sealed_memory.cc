@@ -50,9 +50,9 @@ void allocateAll(int memory, size_t bytes) {
   for (size_t at = 0; at < bytes; at += kPiece) {
     int error = EINTR;
     while (error == EINTR) {
-      error = ::posix_fallocate(
-          memory, static_cast<off_t>(at),
-          static_cast<off_t>(std::min(kPiece, bytes - at)));
+      error =
+          ::posix_fallocate(memory, static_cast<off_t>(at),
+                            static_cast<off_t>(std::min(kPiece, bytes - at)));
     }
     if (error != 0) {
       errno = error;

@@ -14,7 +14,6 @@
 
 #include "gloo/barrier.h"
 #include "gloo/context.h"
-#include "gloo/internal/cores.h"
 #include "gloo/internal/statistics.h"
 #include "gloo/transport/shm/device.h"
 #include "tests/support/collectives.h"
@@ -84,44 +83,6 @@ INSTANTIATE_TEST_SUITE_P(Ranks, DirectProcessesTest,
                          [](const auto& info) {
                            return MakeString(info.param, "_processes");
                          });
-
-// A broadcast's root writes all slots of a round, what comes next the same
-// ones.
-TEST_P(DirectTest, BroadcastsAndWhatFollowsThem) {
-  spawnContexts(Mode::kThreads, makeDevice, GetParam(),
-                [](const ContextPtr& context) {
-                  unsigned seed = 0;
-                  for (int turn = 0; turn < 24; turn++) {
-                    for (const size_t count : {300, 20000, 300000}) {
-                      const int root = turn % context->size;
-                      const Call call{count, root, false, 0, seed++};
-                      ASSERT_EQ("", checkCollective<int32_t>(2, context, call));
-                      ASSERT_EQ("", checkCollective<int32_t>(0, context, call));
-                    }
-                  }
-                });
-}
-
-// More ranks than cores, though not more than the machine has.
-TEST(DirectTest, TwoRanksOnOneCore) {
-  spawnContexts(
-      Mode::kProcesses,
-      [] {
-        const cpu_set_t all = internal::allowedCores();
-        cpu_set_t one;
-        CPU_ZERO(&one);
-        CPU_SET(internal::coreAt(all, 0), &one);
-        sched_setaffinity(0, sizeof(one), &one);
-        return makeDevice();
-      },
-      2,
-      [](const ContextPtr& context) {
-        unsigned seed = 0;
-        for (const size_t count : {3, 5000, 40001, 100000}) {
-          checkAll<int32_t>(context, count, seed++);
-        }
-      });
-}
 
 // Results of float sums depend on the order of the operands.
 TEST(DirectTest, ResultsAreTheSameBitsOnAllRanks) {

@@ -72,10 +72,16 @@ inline armAndPoll(moved) {
 #endif
 }
 
+inline ringAsleep() {
+  if :: driverAsleep -> driverAsleep = false; driverBell = true :: else fi;
+  if :: backgroundAsleep -> backgroundAsleep = false; backgroundBell = true
+     :: else
+  fi
+}
+
 inline changed() {
   wakeReadySleepers();
-  if :: driverAsleep -> driverBell = true :: else fi;
-  if :: backgroundAsleep -> backgroundBell = true :: else fi
+  ringAsleep()
 }
 
 inline leaveRole() {
@@ -269,9 +275,7 @@ proctype Poster() {
   LOCK;
   arrived[NOBODY] = true;
 #ifndef WITHOUT_NUDGE
-  if :: driverAsleep -> driverAsleep = false; driverBell = true :: else fi;
-  if :: backgroundAsleep -> backgroundAsleep = false; backgroundBell = true
-     :: else fi;
+  ringAsleep();
 #endif
   UNLOCK;
   handled[NOBODY]

@@ -268,12 +268,7 @@ void ProgressDomain::leaveRole() {
 
 void ProgressDomain::changed() {
   wakeReadySleepers();
-  if (driverAsleep_) {
-    ring(driverBell_);
-  }
-  if (backgroundAsleep_) {
-    ring(backgroundBell_);
-  }
+  ringAsleep();
 }
 
 // Once for each sleep.

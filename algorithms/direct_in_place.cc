@@ -17,6 +17,7 @@
 // write to memory that nobody sees any more.
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "algorithms/direct.h"
 #include "algorithms/direct_pieces.h"
@@ -122,19 +123,24 @@ bool DirectRun::mapOffer(int rank, const Offer& theirs) {
 }
 
 bool DirectRun::mapOffers(uint64_t round, int first, int last) {
-  std::array<Offer, internal::Direct::kMaxRanks> offers;
-  bool isNew = false;
+  std::vector<Offer> news;  // what handing over may overwrite
   for (int rank = first; rank < last; rank++) {
-    Offer& theirs = offers[static_cast<size_t>(rank)];
-    theirs = offerOf(rank, round);
-    isNew = isNew || theirs.isNew != 0;
+    if (offerOf(rank, round).isNew != 0) {
+      news.resize(static_cast<size_t>(size_));
+    }
   }
+  const bool isNew = !news.empty();
   if (isNew) {
+    for (int rank = first; rank < last; rank++) {
+      news[static_cast<size_t>(rank)] = offerOf(rank, round);
+    }
     handOver();
   }
   bool all = true;
   for (int rank = first; rank < last; rank++) {
-    all = mapOffer(rank, offers[static_cast<size_t>(rank)]) && all;
+    all = mapOffer(rank, isNew ? news[static_cast<size_t>(rank)]
+                               : offerOf(rank, round)) &&
+          all;
   }
   if (!isNew) {
     return true;

@@ -42,7 +42,7 @@ TEST(TcpStoreMemoryTest, AWaitThatCannotBeAnsweredCostsItsClientTheConnection) {
   const Deadline soon = Deadline::after(std::chrono::seconds(20));
   tcpstore::Request request;
   request.op = tcpstore::Op::kWaitAny;
-  request.milliseconds = 300;
+  request.milliseconds = 2000;
   request.keys = {"never"};
   const UniqueFd fd = connectTcp("127.0.0.1", server.port(), soon);
   sendAll(fd.get(),

@@ -71,6 +71,15 @@ Agreement::Tag& Agreement::renew(uint64_t tag) {
   return tags_.insert(std::move(node)).position->second;
 }
 
+// Whether there is a place for this number, or may be one.
+bool Agreement::fits(const Tag& tag, uint64_t number) const {
+  size_t size = tag.entries.size();
+  while (number >= tag.begun + size - kRemembered) {
+    size *= 2;
+  }
+  return wide_ + size - tag.entries.size() <= kMostWide;
+}
+
 // The place of this number, which is kept from now on.
 Agreement::Entry& Agreement::entry(Tag& tag, uint64_t number) {
   while (number >= tag.begun + tag.entries.size() - kRemembered) {
@@ -80,6 +89,7 @@ Agreement::Entry& Agreement::entry(Tag& tag, uint64_t number) {
         wider[old.number % wider.size()] = old;
       }
     }
+    wide_ += tag.entries.size();
     tag.entries = std::move(wider);
   }
   return tag.entries[number % tag.entries.size()];
@@ -130,6 +140,9 @@ uint64_t Agreement::numberOf(Tag& tag, int peer, uint16_t sequence) {
 std::optional<Agreement::Conflict> Agreement::compare(int peer, uint64_t tag,
                                                       uint64_t word,
                                                       bool isMessage) {
+  if (tags_.size() >= kMostTags && !tags_.contains(tag)) {
+    return std::nullopt;
+  }
   Tag& t = at(tag);
   const Statement theirs{peer, word};
   const uint16_t sequence = sequenceOf(word);
@@ -137,8 +150,8 @@ std::optional<Agreement::Conflict> Agreement::compare(int peer, uint64_t tag,
     return std::nullopt;
   }
   const uint64_t number = numberOf(t, peer, sequence);
-  if (number > t.begun + kMostAhead) {
-    return std::nullopt;  // no peer that keeps to its credits
+  if (!fits(t, number)) {
+    return std::nullopt;
   }
   Entry& place = entry(t, number);
   if (number > t.begun && place.number != number) {

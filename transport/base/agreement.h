@@ -59,9 +59,10 @@ class Agreement {
 
   static constexpr size_t kTags = 512;
   static constexpr uint64_t kRemembered = 8;
-  // Words of operations that are further ahead are not kept: credits end before
-  // that.
-  static constexpr uint64_t kMostAhead = 1 << 18;
+  // Words that would take more are not kept. The credits of honest peers end
+  // before that.
+  static constexpr size_t kMostTags = 1 << 17;
+  static constexpr size_t kMostWide = 1 << 20;  // entries, 24 MiB
 
  private:
   // What was said of the operation `number` with its tag, by whoever was first.
@@ -86,12 +87,14 @@ class Agreement {
   static uint64_t numberOf(Tag& tag, int peer, uint16_t sequence);
   Tag& at(uint64_t tag);
   Tag& renew(uint64_t tag);
+  bool fits(const Tag& tag, uint64_t number) const;
   Entry& entry(Tag& tag, uint64_t number);
 
   const int rank_;
   uint64_t lastTag_ = 0;
   uint64_t lastWord_ = 0;
   std::unordered_map<uint64_t, Tag> tags_;
+  size_t wide_ = 0;  // entries of all tags, beyond those that each begins with
   Fifo<Tag> byUse_;  // the one that was not used for longest first
   TagCounts counts_;
 };

@@ -23,6 +23,7 @@ struct Ability {
   uint8_t able = 0;
   Name name{};
   cpu_set_t cores{};  // that it may run on
+  int32_t ranks = 0;  // that it shares them with: other contexts may have more
 };
 // From rank 0: whether there is some, under which token.
 struct Offer {
@@ -166,10 +167,12 @@ std::shared_ptr<SharedMemory> Context::shareFromFirst(Deadline deadline) {
   bool able = allShared();
   std::vector<Name> takers;
   cpu_set_t cores = internal::allowedCores();
+  int ranks = std::max(size(), domain().spread().ranks());
   for (const Ability& ability : abilities) {
     able = able && ability.able == kYes;
     takers.push_back(ability.name);
     CPU_OR(&cores, &cores, &ability.cores);
+    ranks = std::max(ranks, ability.ranks);
   }
   std::shared_ptr<SharedMemory> memory;
   Offer offer;
@@ -182,7 +185,7 @@ std::shared_ptr<SharedMemory> Context::shareFromFirst(Deadline deadline) {
       DirectLanes::Preface& preface = DirectLanes::preface(*memory);
       preface.names[0] = sharer.name();
       std::copy(takers.begin(), takers.end(), preface.names.begin() + 1);
-      preface.crowded = size() > CPU_COUNT(&cores) ? 1 : 0;
+      preface.crowded = ranks > CPU_COUNT(&cores) ? 1 : 0;
       offer.token = given.token;
       offer.made = kYes;
     } catch (const IoException& e) {
@@ -215,6 +218,7 @@ std::shared_ptr<SharedMemory> Context::shareFromFirst(Deadline deadline) {
 std::shared_ptr<SharedMemory> Context::shareFromOther(Deadline deadline) {
   Ability ability;
   ability.cores = internal::allowedCores();
+  ability.ranks = domain().spread().ranks();
   Offer offer;
   if (allShared()) {
     auto lock = this->lock();

@@ -48,9 +48,7 @@ bool VerbsLink::send(const base::FrameHeader& header, const char* payload,
     return false;
   }
   const bool left = sends().send(header, payload, token);
-  if (sends().error() != 0) {
-    touch();
-  }
+  noticeError();
   return left;
 }
 
@@ -59,9 +57,7 @@ bool VerbsLink::sendNow(const base::ShortMessage& message,
   if (over() || !sends().sendNow(message, payload)) {
     return false;
   }
-  if (sends().error() != 0) {
-    touch();
-  }
+  noticeError();
   return true;
 }
 
@@ -73,9 +69,7 @@ bool VerbsLink::write(const char* local, size_t bytes,
   }
   const bool left = sends().write(local, bytes, keyOf(region), isHosts(region),
                                   remote, immediate, token);
-  if (sends().error() != 0) {
-    touch();
-  }
+  noticeError();
   return left;
 }
 
@@ -84,9 +78,7 @@ bool VerbsLink::writeNow(const char* local, size_t bytes,
   if (over() || !sends().writeNow(local, bytes, remote, immediate)) {
     return false;
   }
-  if (sends().error() != 0) {
-    touch();
-  }
+  noticeError();
   return true;
 }
 
@@ -94,9 +86,7 @@ bool VerbsLink::read(char* local, size_t bytes, const base::Region* region,
                      base::RemoteMemory remote, void* token) {
   if (!endpoint_->destroyed()) {
     sends().read(local, bytes, keyOf(region), remote, token);
-    if (sends().error() != 0) {
-      touch();
-    }
+    noticeError();
   }
   return false;
 }

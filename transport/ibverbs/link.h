@@ -81,6 +81,13 @@ class VerbsLink final : public base::Link {
   // Nothing more leaves.
   bool over() const { return finishing_ || endpoint_->destroyed(); }
   void touch() { poller_.touch(endpoint_->place()); }
+  // Of a send that failed at once: no completion will tell.
+  void noticeError() {
+    if (sends().error() != 0) {
+      touch();
+      poller_.nudge();
+    }
+  }
   void expectSide(bool expecting);
   void close();
 

@@ -146,14 +146,14 @@ void ShmLink::flushEnd() {
   if (ring) {
     ringPeer();
   }
-  if (!endSent_) {
-    poller_.nudge();
-  }
 }
 
 void ShmLink::finish() {
   finishing_ = true;
   flushEnd();
+  if (!endSent_) {
+    poller_.nudge();
+  }
 }
 
 void ShmLink::finishWith(const FrameHeader& last, const char* payload) {

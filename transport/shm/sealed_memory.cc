@@ -44,9 +44,9 @@ void checkFileLimit(size_t bytes) {
   }
 }
 
-// Piece by piece: a signal makes older kernels give a piece up, and undo it.
+// By small pieces: a signal makes older kernels give a piece up, and undo it.
 void allocateAll(int memory, size_t bytes) {
-  constexpr size_t kPiece = 1 << 20;
+  constexpr size_t kPiece = 64 << 10;
   for (size_t at = 0; at < bytes; at += kPiece) {
     int error = EINTR;
     while (error == EINTR) {

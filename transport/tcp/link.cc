@@ -86,6 +86,7 @@ bool TcpLink::send(const FrameHeader& header, const char* payload,
     flush();
   }
   poller_.activate(place_);
+  poller_.nudge();  // whoever sleeps may not have asked for room
   return token == nullptr;
 }
 

@@ -88,7 +88,6 @@ void TcpPoller::activate(uint32_t index) {
     places_[index].active = true;
     active_.push_back(index);
   }
-  nudge();  // whoever sleeps may not have asked for room
 }
 
 // The usual case of two ranks needs no epoll at all.

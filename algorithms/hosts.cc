@@ -28,6 +28,7 @@ HostMap::HostMap(const std::vector<int>& hostOfRank) {
 
 HostMap HostMap::ofEqualHosts(int size, int ranksPerHost) {
   std::vector<int> hostOfRank;
+  hostOfRank.reserve(static_cast<size_t>(size));
   for (int rank = 0; rank < size; rank++) {
     hostOfRank.push_back(rank / std::max(1, ranksPerHost));
   }

@@ -34,7 +34,8 @@ class HostMap {
   int indexOf(int rank) const { return indices_[static_cast<size_t>(rank)]; }
   int ranksOn(int host) const { return begin(host + 1) - begin(host); }
   int rankAt(int host, int index) const {
-    return ranks_[static_cast<size_t>(begin(host) + index)];
+    return ranks_[static_cast<size_t>(begin(host)) +
+                  static_cast<size_t>(index)];
   }
 
   // The lanes of the rank with this index are firstLane(index) to

@@ -13,7 +13,6 @@ namespace rendezvous {
 namespace {
 
 using std::chrono::milliseconds;
-using tcpstore::Header;
 using tcpstore::kHeaderBytes;
 using tcpstore::Op;
 using tcpstore::Request;

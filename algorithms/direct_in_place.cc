@@ -123,24 +123,23 @@ bool DirectRun::mapOffer(int rank, const Offer& theirs) {
 }
 
 bool DirectRun::mapOffers(uint64_t round, int first, int last) {
-  std::vector<Offer> news;  // what handing over may overwrite
+  bool isNew = false;
   for (int rank = first; rank < last; rank++) {
-    if (offerOf(rank, round).isNew != 0) {
-      news.resize(static_cast<size_t>(size_));
-    }
+    isNew = isNew || offerOf(rank, round).isNew != 0;
   }
-  const bool isNew = !news.empty();
+  std::vector<Offer> kept;  // the rounds of handing over take the lines again
   if (isNew) {
+    kept.reserve(static_cast<size_t>(last - first));
     for (int rank = first; rank < last; rank++) {
-      news[static_cast<size_t>(rank)] = offerOf(rank, round);
+      kept.push_back(offerOf(rank, round));
     }
     handOver();
   }
   bool all = true;
   for (int rank = first; rank < last; rank++) {
-    all = mapOffer(rank, isNew ? news[static_cast<size_t>(rank)]
-                               : offerOf(rank, round)) &&
-          all;
+    const Offer theirs =
+        isNew ? kept[static_cast<size_t>(rank - first)] : offerOf(rank, round);
+    all = mapOffer(rank, theirs) && all;
   }
   if (!isNew) {
     return true;

@@ -2,9 +2,9 @@
  * published the round before, writes its slot of this round, publishes, and
  * reads the slots of those that it chooses to wait for. Slots are used in turn;
  * with -D RANKS=2 they are swapped as well. With -D BROADCASTS=0 or 1, rank 0
- * alone writes in the even or odd rounds, all slots of them. To sleep: set the bell, look again,
- * block; to publish: store the round, look at the bells. (All four are
- * sequentially consistent, as here.)
+ * alone writes in the even or odd rounds, all slots of them. To sleep: set the
+ * bell, look again, block; to publish: store the round, look at the bells. (All
+ * four are sequentially consistent, as here.)
  *
  * Checked: who reads a slot finds what its owner wrote in that round, however
  * often it looks; nobody sleeps for ever (an invalid end state).

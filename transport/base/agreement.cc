@@ -71,25 +71,30 @@ Agreement::Tag& Agreement::renew(uint64_t tag) {
   return tags_.insert(std::move(node)).position->second;
 }
 
-// Whether there is a place for this number, or may be one.
-bool Agreement::fits(const Tag& tag, uint64_t number) const {
+// How many entries there must be for this number to have a place.
+size_t Agreement::sizeFor(const Tag& tag, uint64_t number) {
   size_t size = tag.entries.size();
   while (number >= tag.begun + size - kRemembered) {
     size *= 2;
   }
-  return wide_ + size - tag.entries.size() <= kMostWide;
+  return size;
+}
+
+bool Agreement::fits(const Tag& tag, uint64_t number) const {
+  return wide_ + sizeFor(tag, number) - tag.entries.size() <= kMostWide;
 }
 
 // The place of this number, which is kept from now on.
 Agreement::Entry& Agreement::entry(Tag& tag, uint64_t number) {
-  while (number >= tag.begun + tag.entries.size() - kRemembered) {
-    std::vector<Entry> wider(2 * tag.entries.size());
+  const size_t size = sizeFor(tag, number);
+  if (size > tag.entries.size()) {
+    std::vector<Entry> wider(size);
     for (const Entry& old : tag.entries) {
       if (old.number != 0) {
-        wider[old.number % wider.size()] = old;
+        wider[old.number % size] = old;
       }
     }
-    wide_ += tag.entries.size();
+    wide_ += size - tag.entries.size();
     tag.entries = std::move(wider);
   }
   return tag.entries[number % tag.entries.size()];

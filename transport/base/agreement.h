@@ -87,6 +87,8 @@ class Agreement {
   static uint64_t numberOf(Tag& tag, int peer, uint16_t sequence);
   Tag& at(uint64_t tag);
   Tag& renew(uint64_t tag);
+  static size_t sizeFor(const Tag& tag, uint64_t number);
+  // Whether this number has a place, or may get one.
   bool fits(const Tag& tag, uint64_t number) const;
   Entry& entry(Tag& tag, uint64_t number);
 

@@ -142,7 +142,21 @@ void DirectRun::publishInline(uint64_t round, const void* data, size_t bytes) {
   }
 }
 
+// Those that go on only once this rank has given its core away. Before others
+// are waited for, which do not need that.
+void DirectRun::waitForNear(uint64_t round) {
+  if (!lane_.crowded()) {
+    return;
+  }
+  for (int rank = 0; rank < size_; rank++) {
+    if (rank != rank_ && lane_.sharesCore(rank)) {
+      waitFor(rank, round);
+    }
+  }
+}
+
 void DirectRun::waitForAll(uint64_t round) {
+  waitForNear(round);
   for (int rank = 0; rank < size_; rank++) {
     if (rank != rank_) {
       waitFor(rank, round);

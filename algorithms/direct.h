@@ -130,6 +130,7 @@ class DirectRun {
   // Also compares what the rank does with what this one does.
   void waitFor(int rank, uint64_t round);
   void waitForAll(uint64_t round);
+  void waitForNear(uint64_t round);
   char* mine(uint64_t round) const { return lane_.slot(rank_, round); }
   const char* of(int rank, uint64_t round) const {
     return lane_.slot(rank, round);

@@ -117,6 +117,7 @@ void DirectRun::allgather() {
     }
     // It is in the cache, and the others need a moment.
     copy(output_ + own.begin + at, from + at, lengthOf(c, chunk, own.bytes));
+    waitForNear(round);
     for (int rank = 0; rank < size_; rank++) {
       const Part part = partOf(offsets, rank);
       if (rank != rank_) {
@@ -178,6 +179,7 @@ void DirectRun::alltoall() {
         continue;
       }
     }
+    waitForNear(round);
     for (int rank = 0; rank < size_; rank++) {
       if (rank != rank_) {
         waitFor(rank, round);

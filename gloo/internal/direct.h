@@ -27,6 +27,8 @@
 // model of both.
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -111,12 +113,22 @@ class GLOO_API Lane {
   // are written.
   void publish(uint64_t round) {
     round_ = round;
+    if (crowded_) {
+      noteCore();
+    }
     line(rank_, round).round.store(round, std::memory_order_seq_cst);
     for (int other = 0; other < size_; other++) {
       if (bells_[other].load(std::memory_order_seq_cst) != 0) {
         ring(other);
       }
     }
+  }
+
+  // Whether that rank was last seen on the core that this one runs on: then it
+  // will not go on before this one gives that away. A hint, for waiting. Never,
+  // unless crowded.
+  bool sharesCore(int rank) const {
+    return crowded_ && cores_[rank].load(std::memory_order_relaxed) == core_;
   }
 
   bool isThere(int rank, uint64_t round) const {
@@ -177,6 +189,14 @@ class GLOO_API Lane {
  protected:
   Lane() = default;
   virtual void ring(int rank) = 0;
+  // This one's thread may have been moved.
+  void noteCore() {
+    const auto core = static_cast<uint32_t>(sched_getcpu());
+    if (core != core_) {
+      core_ = core;
+      cores_[rank_].store(core, std::memory_order_relaxed);
+    }
+  }
   virtual Outcome waitLong(int rank, uint64_t round, Deadline deadline) = 0;
 
   int rank_ = 0;
@@ -187,6 +207,8 @@ class GLOO_API Lane {
   LaneLine* lines_ = nullptr;
   char* slots_ = nullptr;
   std::atomic<uint32_t>* bells_ = nullptr;  // one for each rank: 1, it sleeps
+  std::atomic<uint32_t>* cores_ = nullptr;  // where each rank was seen last
+  uint32_t core_ = UINT32_MAX;              // this one
   const std::atomic<bool>* failed_ = nullptr;
   uint64_t round_ = 0;
   uint64_t seen_ = 0;

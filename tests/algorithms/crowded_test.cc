@@ -2,9 +2,12 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include "gloo/barrier.h"
 #include "gloo/context.h"
 #include "gloo/internal/cores.h"
 #include "gloo/transport/shm/device.h"
+#include "gloo/types.h"
+#include "tests/algorithms/lanes.h"
 #include "tests/support/collectives.h"
 #include "tests/support/spawn.h"
 
@@ -20,6 +23,19 @@ using ContextPtr = std::shared_ptr<Context>;
 
 std::shared_ptr<transport::Device> makeDevice() {
   return transport::shm::CreateDevice();
+}
+
+// The calling thread, to the first so many of the cores it may run on.
+void stayOn(size_t first, size_t cores) {
+  const cpu_set_t all = internal::allowedCores();
+  cpu_set_t some;
+  CPU_ZERO(&some);
+  for (size_t i = first; i < first + cores; i++) {
+    if (internal::coreAt(all, i) >= 0) {
+      CPU_SET(internal::coreAt(all, i), &some);
+    }
+  }
+  ASSERT_EQ(0, sched_setaffinity(0, sizeof(some), &some));
 }
 
 class CrowdedTest : public ::testing::TestWithParam<int> {};
@@ -46,11 +62,7 @@ TEST_P(CrowdedTest, OnOneCore) {
   spawnContexts(
       Mode::kProcesses,
       [] {
-        const cpu_set_t all = internal::allowedCores();
-        cpu_set_t one;
-        CPU_ZERO(&one);
-        CPU_SET(internal::coreAt(all, 0), &one);
-        sched_setaffinity(0, sizeof(one), &one);
+        stayOn(0, 1);
         return makeDevice();
       },
       GetParam(),
@@ -64,6 +76,33 @@ TEST_P(CrowdedTest, OnOneCore) {
             seed++;
           }
         }
+      });
+}
+
+// So that they give it away to each other, and to nobody else.
+TEST(CrowdedLaneTest, KnowsWhoIsOnTheSameCore) {
+  const bool hasTwo = internal::coreAt(internal::allowedCores(), 1) >= 0;
+  spawnContexts(
+      Mode::kProcesses,
+      [] {
+        stayOn(0, 2);
+        return makeDevice();
+      },
+      3,
+      [hasTwo](const ContextPtr& context) {
+        const bool apart = hasTwo && context->rank == 2;
+        stayOn(apart ? 1 : 0, 1);
+        BarrierOptions opts(context);
+        for (int i = 0; i < 3; i++) {
+          barrier(opts);
+        }
+        const internal::Lane& lane = laneOf(context, kBarrierSlotPrefix, 0);
+        EXPECT_TRUE(lane.crowded());
+        EXPECT_EQ(!apart, lane.sharesCore(context->rank == 0 ? 1 : 0));
+        if (context->rank != 2) {
+          EXPECT_EQ(!hasTwo, lane.sharesCore(2));
+        }
+        barrier(opts);
       });
 }
 

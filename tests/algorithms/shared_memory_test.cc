@@ -15,11 +15,9 @@
 
 #include "gloo/barrier.h"
 #include "gloo/context.h"
-#include "gloo/internal/channel.h"
-#include "gloo/internal/check.h"
-#include "gloo/internal/direct.h"
 #include "gloo/transport/shm/device.h"
 #include "gloo/types.h"
+#include "tests/algorithms/lanes.h"
 #include "tests/support/collectives.h"
 #include "tests/support/spawn.h"
 
@@ -117,25 +115,6 @@ AllreduceOptions sumOptions(const ContextPtr& context, Vector<float>& values,
   opts.setReduceFunction(testing_support::adder<float>());
   opts.setTag(tag);
   return opts;
-}
-
-// Sees what a context keeps to itself.
-struct Inside : Context {
-  static transport::Context& transport(Context& context) {
-    return *(context.*(&Inside::transportContext_));
-  }
-};
-
-// As an operation that does nothing would: on all ranks equally often.
-internal::Lane& laneOf(const ContextPtr& context, uint8_t prefix,
-                       uint32_t tag) {
-  auto& channel = internal::Channel::of(Inside::transport(*context));
-  internal::Direct& direct = *channel.direct();
-  const auto entry = direct.enter(internal::tagOf(Slot::build(prefix, tag)),
-                                  std::chrono::seconds(10));
-  EXPECT_NE(entry.lane, nullptr);
-  direct.leave(*entry.lane);
-  return *entry.lane;
 }
 
 // The slots of its lane stay as they were made.

@@ -8,7 +8,7 @@ GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
 namespace {
 
-constexpr uint64_t kVersion = 2;  // also of what lies in lanes
+constexpr uint64_t kVersion = 3;  // also of what lies in lanes
 constexpr size_t kBytes = 7 * 8 + 4 * sizeof(Secret);
 
 void put(std::vector<char>& out, uint64_t value) {

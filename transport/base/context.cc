@@ -116,6 +116,7 @@ Context::~Context() {
   {
     auto lock = this->lock();
     pairs_.clear();
+    peers_.clear();  // and the links that were being made
     for (const auto& [data, kept] : kept_) {
       kept->release();
     }
@@ -138,18 +139,19 @@ void Context::close() {
     Lifelines::instance().leave(worldNonce_, nonce_);
     lock.lock();
   }
+  device_->connector().removeParty(nonce_);
+  for (int peer = 0; peer < size(); peer++) {
+    if (Pair* pair = pairAt(peer)) {
+      pair->abandon();
+    }
+  }
+  // Now that no link uses the memory of an operation.
   if (cause_ == nullptr) {
     cause_ = std::make_shared<Cause>(closedCause());
     failPending();
   }
   if (direct_ != nullptr) {
     direct_->fail();
-  }
-  device_->connector().removeParty(nonce_);
-  for (int peer = 0; peer < size(); peer++) {
-    if (Pair* pair = pairAt(peer)) {
-      pair->abandon();
-    }
   }
   domain().changed();
 }

@@ -280,6 +280,7 @@ class Context final : public transport::Context,
   };
 
   internal::Cause closedCause() const;
+  static std::string closedText(int rank);
   [[noreturn]] void refuseOperation(int peer) const;
   Pair* pairAt(int peer) const {
     return static_cast<Pair*>(pairs_[static_cast<size_t>(peer)].get());
@@ -346,6 +347,7 @@ class Context final : public transport::Context,
   std::map<uint64_t, Probe> probes_;
   uint64_t nextProbe_ = 0;
   uint64_t serial_ = 0;
+  int servedLast_ = -1;  // of several sources of a receive
   std::shared_ptr<const void> alive_ = std::make_shared<char>();
   std::multimap<const char*, KeptMemory*> kept_;  // by their first byte
   uint64_t changes_ = 0;                          // of any peer's state

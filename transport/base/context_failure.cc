@@ -67,12 +67,17 @@ void Context::suspect(int peer, const std::string& why) {
 }
 
 // The first cause wins. All peers are told; then nothing refers to the memory
-// of an operation any more, and every operation ends.
+// of an operation any more, and every operation ends. While another thread says
+// goodbye only a wait of this rank whose time is up ends so, and because of
+// that; the rest is over anyway.
 void Context::failLocked(CausePtr cause) {
-  if (cause_ != nullptr || closed_) {
+  const bool ownTimeout =
+      cause->kind == Cause::Kind::kTimeout && cause->foundBy == rank();
+  if (cause_ != nullptr || (closed_ && !ownTimeout)) {
     return;
   }
-  cause_ = std::move(cause);
+  cause_ =
+      closed_ ? std::make_shared<const Cause>(closedCause()) : std::move(cause);
   GLOO_INFO("rank ", rank(), ": ", cause_->text);
   for (int peer = 0; peer < size(); peer++) {
     if (Pair* pair = pairAt(peer)) {
@@ -132,8 +137,11 @@ void Context::timedOut(ProgressDomain::Lock& lock, const OperationOwner& owner,
 }
 
 Cause Context::closedCause() const {
-  return causeOf(Cause::Kind::kClosed, rank(),
-                 MakeString("rank ", rank(), " closed this context"));
+  return causeOf(Cause::Kind::kClosed, rank(), closedText(rank()));
+}
+
+std::string Context::closedText(int rank) {
+  return MakeString("rank ", rank, " closed this context");
 }
 
 void Context::onDeparture(int peer) {

@@ -131,15 +131,21 @@ void Context::start(Operation& op, Pair& pair) {
 }
 
 // A message that waits is taken at once; else the receive queues with all its
-// sources.
+// sources. Where several wait, the sources take turns: one that sends without
+// end does not keep the others from being heard.
 void Context::startAny(Operation& op, const std::vector<int>& sources) {
   op.peer = -1;
   op.serial = ++serial_;
   op.state.store(Operation::State::kPending, std::memory_order_relaxed);
   pending_.pushBack(&op);
-  for (const int source : sources) {
+  const auto after =
+      std::upper_bound(sources.begin(), sources.end(), servedLast_);
+  const auto turn = static_cast<size_t>(after - sources.begin());
+  for (size_t i = 0; i < sources.size(); i++) {
+    const int source = sources[(turn + i) % sources.size()];
     Pair& pair = *pairAt(source);
     if (pair.hasArrival(op.slot)) {
+      servedLast_ = source;
       pair.meetFirst(op);
       return;
     }

@@ -97,6 +97,9 @@ std::string Context::objection(const Hello& theirs) const {
   if (cause_ != nullptr) {
     return cause_->text;
   }
+  if (closed_) {
+    return closedCause().text;  // it is taking leave
+  }
   if (theirs.size != size()) {
     return MakeString("rank ", theirs.srcRank, " was started with size ",
                       theirs.size, ", rank ", rank(), " with size ", size());
@@ -202,7 +205,9 @@ void Context::onConnectFailed(uint64_t tag, Failure failure,
   if (failure == Failure::kRefused && text == kCrossing) {
     return;  // the peer's own call is on its way
   }
-  if (complete_) {
+  if (failure == Failure::kRefused && text == closedText(peer)) {
+    failDeparted(peer);
+  } else if (complete_) {
     suspect(peer, MakeString("cannot reach rank ", peer, " at ", text));
   } else if (failure == Failure::kRefused && !trouble.empty()) {
     failNew(Cause::Kind::kIo, peer,

@@ -130,6 +130,9 @@ void Pair::onCancelReply(const FrameHeader& header) {
     dropEntry(entry);
     finishOperation(*op, Operation::State::kCancelled);
   }
+  if (failed_) {
+    return;
+  }
   cancelNext(header.slot);
   if (SlotState* left = slots_.find(header.slot)) {
     advertiseUnblocked(*left);

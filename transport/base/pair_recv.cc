@@ -70,7 +70,8 @@ void Pair::dropEntry(RecvEntry* entry) {
 }
 
 // Takes the first receive off the queue (and off its siblings' queues) for a
-// message whose bytes are here or arrive in this frame.
+// message whose bytes are here or arrive in this frame. What it was in the way
+// of is advertised: that may fail, and with it the context and the receive.
 Operation* Pair::takeFront(SlotState& state) {
   RecvEntry* entry = state.recvs.front();
   Operation* op = entry->op;
@@ -147,6 +148,9 @@ char* Pair::onEagerPayload(const FrameHeader& header) {
       return nullptr;
     }
     Operation* op = takeFront(state);
+    if (failed_) {
+      return nullptr;
+    }
     op->phase = kIncoming;
     if (header.payloadBytes > 0 && op->device >= 0) {
       return stash(header, nullptr, op);
@@ -268,7 +272,10 @@ void Pair::onAnnounce(const FrameHeader& header) {
     takeIntroduced(*entry);  // the sender finds the advert on its way
     return;
   }
-  answerAnnounce(*takeFront(state), arrival);
+  Operation* op = takeFront(state);
+  if (!failed_) {
+    answerAnnounce(*op, arrival);
+  }
 }
 
 // The front of the queue has its message: it leaves the queue and waits for the

@@ -53,6 +53,9 @@ bool Pair::onMessage(const ShortMessage& message, const char* payload) {
   granted_ -= cost;
   seen_ = message.number;
   Operation& op = *takeFront(*state);
+  if (failed_) {
+    return false;
+  }
   copyBytes(op.data, payload, message.bytes);
   op.bytesDone.store(message.bytes, std::memory_order_relaxed);
   finishOperation(op, Operation::State::kDone);

@@ -1,5 +1,6 @@
 // A thread closes the context while another one still sends: what comes behind
 // the farewell is not reported as sent.
+#include <barrier>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -98,6 +99,60 @@ TEST_P(ClosingTest, ABoundWriteFails) {
 }
 
 GLOO_CONTRACT_SUITE(ClosingTest);
+
+class LazyClosingTest : public ContractTest {};
+
+// Rank 0 is held in its farewell by rank 2. Rank 1, which has not used its pair
+// with it so far, hears that it leaves; not that it died.
+TEST_P(LazyClosingTest, WhoLeavesSaysSoToALatePeer) {
+  std::barrier<> together(3);
+  spawn(mode(), maker(), 3, [&](const ContextPtr& context) {
+    auto& internals = dynamic_cast<transport::base::Context&>(*context);
+    if (context->rank == 1) {
+      together.arrive_and_wait();
+      Message out(context, 8);
+      std::string why;
+      try {
+        out.buffer->send(0, 1);
+        out.buffer->waitSend();
+      } catch (const IoException& e) {
+        why = e.what();
+      }
+      EXPECT_NE(why.find("rank 0 left"), std::string::npos) << why;
+      together.arrive_and_wait();
+      return;
+    }
+    if (context->rank == 2) {
+      signal(context, 0);
+      auto lock = internals.lock();
+      together.arrive_and_wait();
+      together.arrive_and_wait();
+      return;
+    }
+    awaitSignal(context, 2);
+    std::thread closer([&] { internals.close(); });
+    while (context->getPair(2)->isConnected()) {
+      std::this_thread::yield();
+    }
+    together.arrive_and_wait();
+    together.arrive_and_wait();
+    closer.join();
+  });
+}
+
+std::vector<ContractCase> lazyThreads() {
+  std::vector<ContractCase> cases = contractCases();
+  std::erase_if(cases, [](const ContractCase& c) {
+    return c.mode != Mode::kThreads ||
+           c.transport->name.find("lazy") == std::string::npos;
+  });
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(, LazyClosingTest, ::testing::ValuesIn(lazyThreads()),
+                         [](const auto& info) {
+                           return info.param.transport->name;
+                         });
 
 }  // namespace
 }  // namespace test

@@ -22,7 +22,7 @@
 //   raw structs on the wire           qp_address_fuzz, frame_fuzz
 //   fork                              AForkedChildTakesNothingFromItsParent,
 //                                     VerbsDeviceTest.AForkAfterUseHarmsNobody
-//   no receive from any, none lazy    MessagesTest.ReceiveFromAny...,
+//   no receive from any, none lazy    AnyTest.ReceiveFromAny...,
 //   ibverbs_lazy asynchronous events unread        VerbsFailureTest.*Event*
 #include <gmock/gmock.h>
 #include <sys/wait.h>

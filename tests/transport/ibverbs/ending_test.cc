@@ -1,0 +1,129 @@
+// What is left of receives whose pair, or context, ends in an unusual order.
+#include <gmock/gmock.h>
+
+#include <barrier>
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "tests/transport/contract/contract.h"
+#include "tests/transport/ibverbs/fake_devices.h"
+#include "transport/base/context.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+transport::base::Context& inside(const ContextPtr& context) {
+  return dynamic_cast<transport::base::Context&>(*context);
+}
+
+void waitUntilConnected(const ContextPtr& context, int peer) {
+  while (!context->getPair(peer)->isConnected()) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+}
+
+class VerbsEndingTest : public testing::Test {
+ protected:
+  void TearDown() override { EXPECT_EQ(mistakesOfFakeVerbs(), ""); }
+
+  using Step = std::function<void(const ContextPtr&)>;
+  void noWriteAfter(const Step& leave);
+
+  // Not over the transport.
+  void meetOutside() { outside_.arrive_and_wait(); }
+
+ private:
+  std::barrier<> outside_{2};
+};
+
+// Rank 1 has leave to write, and does not hear that rank 0 leaves it.
+void VerbsEndingTest::noWriteAfter(const Step& leave) {
+  constexpr size_t kSize = 1 << 20;
+  const auto maker = fakeVerbsDevices(asynchronousDevices(5));
+  spawn(Mode::kThreads, maker, 2, [&](const ContextPtr& context) {
+    meet(context);
+    if (context->rank == 1) {
+      awaitSignal(context, 0);
+      auto lock = inside(context).lock();
+      meetOutside();
+      meetOutside();
+      return;
+    }
+    std::vector<char> bytes(kSize, 'c');
+    auto in = context->createUnboundBuffer(bytes.data(), kSize);
+    in->recv(1, 1);
+    signal(context, 1);  // behind the advert
+    meetOutside();
+    EXPECT_TRUE(fakeVerbs().canBeWritten(bytes.data(), kSize));
+    std::thread leaver([&] { leave(context); });
+    while (context->getPair(1)->isConnected()) {
+      std::this_thread::yield();
+    }
+    EXPECT_THROW(in->waitRecv(milliseconds(100)), IoException);
+    EXPECT_FALSE(fakeVerbs().canBeWritten(bytes.data(), kSize));
+    leaver.join();
+    meetOutside();
+  });
+}
+
+TEST_F(VerbsEndingTest, NoWriteAfterAWaitOnAPairThatThisRankHasClosed) {
+  noWriteAfter([](const ContextPtr& context) { context->getPair(1)->close(); });
+}
+
+TEST_F(VerbsEndingTest, NoWriteAfterAWaitWhileAnotherThreadCloses) {
+  noWriteAfter([](const ContextPtr& context) { inside(context).close(); });
+}
+
+// A receive from any is in the way of a long one, which is advertised once that
+// is over. Its memory cannot be registered then: the context fails, with both.
+TEST_F(VerbsEndingTest, WhatAMessageUnblocksCannotBeRegistered) {
+  FakeDevices devices = plainDevices();
+  devices.lazy = true;
+  const auto maker = fakeVerbsDevices(devices);
+  spawn(Mode::kThreads, maker, 3, [&](const ContextPtr& context) {
+    if (context->rank == 2) {
+      return;
+    }
+    if (context->rank == 1) {
+      meetOutside();
+      waitUntilConnected(context, 0);
+      meetOutside();
+      meetOutside();
+      Message out(context, 8);
+      try {
+        out.buffer->send(0, 1);
+        out.buffer->waitSend();
+      } catch (const IoException&) {
+        // It may hear of the failure first.
+      }
+      meetOutside();
+      return;
+    }
+    Message any(context, 8);
+    Message lengthy(context, 1 << 20);
+    any.buffer->recv({1, 2}, 1);
+    lengthy.buffer->recv(1, 1);
+    meetOutside();
+    waitUntilConnected(context, 1);
+    meetOutside();
+    fakeVerbs().fail(FakeCall::kRegMr, ENOMEM);
+    meetOutside();
+    EXPECT_THROW(any.buffer->waitRecv(), IoException);
+    try {
+      lengthy.buffer->waitRecv();
+      ADD_FAILURE() << "received without registered memory";
+    } catch (const IoException& e) {
+      EXPECT_THAT(e.what(), HasSubstr("Cannot allocate memory"));
+    }
+    meetOutside();
+  });
+}
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

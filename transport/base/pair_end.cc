@@ -1,0 +1,103 @@
+// How a pair ends: in order, or not.
+#include "gloo/common/string.h"
+#include "transport/base/context.h"
+#include "transport/base/pair.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+void Pair::onAbort(const FrameHeader& header, const char* payload) {
+  if (byeSent_) {
+    return;  // who has left is not concerned
+  }
+  try {
+    context_.failLocked(std::make_shared<internal::Cause>(
+        decodeCause({payload, header.payloadBytes})));
+  } catch (const WireError& e) {
+    protocolError(e.what());
+  }
+}
+
+void Pair::onLost(internal::Cause cause, bool ended) {
+  if (failed_) {
+    return;
+  }
+  if (departed_) {  // the end of an orderly departure
+    if (sends_ > 0) {
+      context_.failDeparted(peer_);
+    }
+    return;
+  }
+  if (byeSent_ && ended) {
+    departed_ = true;  // it ended because we did
+    return;
+  }
+  const std::string why =
+      MakeString("lost the connection to rank ", peer_,
+                 ended ? ": it was closed without a farewell (did the process"
+                         " die?)"
+                       : ": ",
+                 ended ? "" : cause.text);
+  if (heard_) {
+    context_.failNew(internal::Cause::Kind::kPeerLost, peer_, why);
+  } else {
+    context_.suspect(peer_, why);
+  }
+}
+
+void Pair::sayBye() {
+  if (link_ == nullptr || byeSent_ || failed_) {
+    return;
+  }
+  byeSent_ = true;
+  sendControl(header(FrameType::kBye));
+  link_->finish();
+}
+
+void Pair::answerBye() {
+  if (departed_ && sends_ == 0) {
+    sayBye();
+  }
+}
+
+void Pair::fail(const internal::Cause& cause) {
+  if (failed_) {
+    return;
+  }
+  failed_ = true;
+  context_.device().removePump(pump_);
+  // Also to a peer that is leaving: the link lets go of the callers' memory.
+  if (link_ != nullptr && !byeSent_) {
+    sendAbort(cause);
+  } else if (link_ != nullptr && (closedHere_ || !departed_) &&
+             (waits_ > 0 || !bounds_.empty())) {
+    // It may not have heard of our farewell, and has leave to write.
+    link_->abandon();
+  }
+}
+
+void Pair::attachFailed(std::unique_ptr<Link> link,
+                        const internal::Cause& cause) {
+  failed_ = true;
+  link_ = std::move(link);
+  sendAbort(cause);
+}
+
+void Pair::sendAbort(const internal::Cause& cause) {
+  const std::vector<char> text = encode(cause);
+  FrameHeader h = header(FrameType::kAbort);
+  h.payloadBytes = static_cast<uint32_t>(text.size());
+  link_->finishWith(h, text.data());
+}
+
+void Pair::abandon() {
+  failed_ = true;
+  context_.device().removePump(pump_);
+  if (link_ != nullptr) {
+    link_->abandon();
+    link_.reset();
+  }
+}
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -152,8 +152,10 @@ std::string describeDisagreement(const Statement& one, const Statement& other) {
     d.add("root", int{a.rootHash}, int{b.rootHash});
   }
   if (a.countHash != b.countHash) {
-    d.add("number of elements", nameOfCount(a.countHash),
-          nameOfCount(b.countHash));
+    const bool isAverage = a.reduction == uint8_t(Reduction::kAverage);
+    d.add(isAverage ? "number of elements, or of vectors to average"
+                    : "number of elements",
+          nameOfCount(a.countHash), nameOfCount(b.countHash));
   }
   if (a.algorithm != b.algorithm) {
     d.add("algorithm", algorithms::nameOfAlgorithm(a.algorithm),

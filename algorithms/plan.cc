@@ -36,7 +36,8 @@ class Hash {
   uint64_t value_ = 0xcbf29ce484222325;
 };
 
-// Of what all ranks know. (A root beyond its 8 bits is mixed in.)
+// Of what all ranks know. (A root beyond its 8 bits and the number of vectors
+// that an average is of are mixed in.)
 uint32_t hashOfCounts(const Request& request, int size) {
   // Where each rank has counts of its own, there is nothing to agree on.
   const bool agree = request.collective != Collective::kGatherv &&
@@ -48,13 +49,16 @@ uint32_t hashOfCounts(const Request& request, int size) {
           : nullptr;
   const uint64_t count = agree ? request.counts.count : 0;
   const auto beyond = static_cast<uint64_t>(request.root) >> 8;
-  if (offsets == nullptr && beyond == 0 &&
+  if (offsets == nullptr && beyond == 0 && request.vectors <= 1 &&
       count < internal::CheckFields::kExactCounts) {
     return internal::CheckFields::exactCount(count);
   }
   Hash hash;
   hash.add(count);
   hash.add(beyond);
+  if (request.vectors > 1) {
+    hash.add(request.vectors);
+  }
   if (offsets != nullptr) {
     std::for_each(offsets, offsets + size + 1,
                   [&](size_t offset) { hash.add(offset); });
@@ -81,8 +85,8 @@ bool Plan::serves(const Request& r) const {
   return mine.collective == r.collective &&
          mine.counts.count == r.counts.count &&
          mine.elementSize == r.elementSize && mine.type == r.type &&
-         mine.reduction == r.reduction && mine.inPlace == r.inPlace &&
-         mine.inPlaceOffset == r.inPlaceOffset &&
+         mine.reduction == r.reduction && mine.vectors == r.vectors &&
+         mine.inPlace == r.inPlace && mine.inPlaceOffset == r.inPlaceOffset &&
          mine.outputOffset == r.outputOffset &&
          mine.copiesInput == r.copiesInput && mine.root == r.root &&
          mine.maxSegmentBytes == r.maxSegmentBytes &&

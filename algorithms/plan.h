@@ -19,6 +19,8 @@ struct Request {
   Collective collective = Collective::kBarrier;
   internal::ElementType type = internal::ElementType::kUnknown;
   internal::Reduction reduction = internal::Reduction::kUnknown;
+  // Of an average: how many the rank reduces first, which all divide by.
+  size_t vectors = 1;
   bool inPlace = false;
   int root = 0;
   size_t elementSize = 1;

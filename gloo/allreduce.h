@@ -44,7 +44,8 @@ class AllreduceOptions : public internal::CollectiveOptions {
 //   out[i] = in_0[i] + ... + in_{P-1}[i],   0 <= i < elements
 //
 // Shape    Element type, `elements` (a count, not bytes), reduce function,
-//          segment size and algorithm agree on all ranks.
+//          segment size and algorithm agree on all ranks; of an average, which
+//          divides by it, the number of local vectors too.
 // Memory   The caller owns all vectors until return.
 // Reduce   Associative and commutative; the operand with the lowest
 //          contribution is the left one; all ranks get the same bits.

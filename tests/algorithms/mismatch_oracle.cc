@@ -51,6 +51,7 @@ Request requestOf(const RankCall& call, const std::vector<size_t>& offsets) {
   } else {
     request.counts.count = call.call.count;
   }
+  request.vectors = call.call.vectors;
   return request;
 }
 

@@ -113,6 +113,19 @@ Cases reductions(Collective collective, bool) {
   return cases;
 }
 
+// An average is divided by their number.
+Cases vectors(Collective collective, bool) {
+  Cases cases;
+  RankCall call = callOf(collective);
+  call.call.reduction = Reduction::kAverage;
+  RankCall other = call;
+  other.call.vectors = 2;
+  if (collective == Collective::kAllreduce) {
+    addEachRank(cases, call, other, "of vectors to average: ");
+  }
+  return cases;
+}
+
 Cases algorithmNames(Collective collective, bool direct) {
   std::vector<const char*> names;
   for (const AlgorithmInfo& info : algorithms::algorithmsOf(collective)) {
@@ -177,9 +190,9 @@ Cases sequences(Collective collective, bool) {
 }
 
 using Field = Cases (*)(Collective, bool);
-constexpr Field kFields[] = {operations,      counts,         types,
-                             reductions,      algorithmNames, roots,
-                             withoutElements, sequences};
+constexpr Field kFields[] = {operations, counts,          types,
+                             reductions, vectors,         algorithmNames,
+                             roots,      withoutElements, sequences};
 
 // ---- Running.
 
@@ -329,6 +342,7 @@ TEST_P(MismatchTest, AnyOtherOperation) { expectAll(operations); }
 TEST_P(MismatchTest, CountOrCounts) { expectAll(counts); }
 TEST_P(MismatchTest, ElementTypeOrSize) { expectAll(types); }
 TEST_P(MismatchTest, Reduction) { expectAll(reductions); }
+TEST_P(MismatchTest, VectorsOfAnAverage) { expectAll(vectors); }
 TEST_P(MismatchTest, Algorithm) { expectAll(algorithmNames); }
 TEST_P(MismatchTest, Root) { expectAll(roots); }
 // Nothing travels, and nothing is wrong; in mapped memory, lines are compared.

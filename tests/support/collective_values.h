@@ -28,6 +28,8 @@ struct Call {
   // Of numbers; others than these are summed.
   internal::Reduction reduction = internal::Reduction::kSum;
   const char* algorithm = nullptr;  // by name; null: the library chooses
+  // Of an average by allreduce, not in place: so often the same input.
+  size_t vectors = 1;
 };
 
 // An element type that the library knows nothing about.

@@ -98,7 +98,8 @@ std::string checkAllreduce(ContextRef context, const Call& call) {
   auto second = in;
   auto opts = optionsFor<AllreduceOptions>(context, call);
   if (!call.inPlace) {
-    opts.setInput(const_cast<T*>(in.data()), call.count);
+    opts.setInputs(std::vector<T*>(call.vectors, const_cast<T*>(in.data())),
+                   call.count);
   }
   opts.setOutputs(std::vector<T*>{out.data()}, call.count);
   setReduction<T>(opts, call);

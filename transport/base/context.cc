@@ -257,10 +257,8 @@ std::unique_ptr<transport::UnboundBuffer> Context::createUnboundBuffer(
 std::unique_ptr<transport::RemoteKey> Context::deserializeRemoteKey(
     const std::string& serialized) {
   auto key = RegionKey::deserialize(serialized);
-  if (key->rank < 0 || key->rank >= size()) {
-    GLOO_THROW_INVALID_OPERATION_EXCEPTION("a remote key of rank ", key->rank,
-                                           " in a group of size ", size());
-  }
+  GLOO_ENFORCE(key->rank >= 0 && key->rank < size(), "a remote key of rank ",
+               key->rank, " in a group of size ", size());
   return key;
 }
 

@@ -55,11 +55,9 @@ Operation& Context::newReply() {
 
 void Context::refuseOperation(int peer) const {
   throwIfFailed("starting an operation");
-  if (peer < 0 || peer >= size() || peer == rank()) {
-    GLOO_THROW_INVALID_OPERATION_EXCEPTION(
-        "rank ", rank(), ": operation with rank ", peer,
-        ": it must be another rank of the group of ", size());
-  }
+  GLOO_ENFORCE(peer >= 0 && peer < size() && peer != rank(), "rank ", rank(),
+               ": operation with rank ", peer,
+               ": it must be another rank of the group of ", size());
   GLOO_THROW_INVALID_OPERATION_EXCEPTION(
       "rank ", rank(), ": operation with rank ", peer,
       ", to which there is no connection: call connectFullMesh first");
@@ -86,10 +84,8 @@ Pair& Context::pairToSendTo(int peer, uint64_t slot, size_t bytes) {
 }
 
 void Context::checkSources(const std::vector<int>& sources, uint64_t slot) {
-  if (sources.empty()) {
-    GLOO_THROW_INVALID_OPERATION_EXCEPTION("rank ", rank(),
-                                           ": a receive from any of no ranks");
-  }
+  GLOO_ENFORCE(!sources.empty(), "rank ", rank(),
+               ": a receive from any of no ranks");
   throwIfFailed("starting a receive");
   bool present = false;
   for (const int source : sources) {

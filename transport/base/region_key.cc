@@ -1,6 +1,6 @@
 #include "transport/base/region_key.h"
 
-#include "gloo/common/error.h"
+#include "gloo/common/logging.h"
 #include "transport/base/wire.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -51,13 +51,12 @@ std::unique_ptr<RegionKey> RegionKey::deserialize(const std::string& text) {
   in >> prefix >> std::hex >> rank >> size >> nonce >> id >> address >> key >>
       crc;
   const bool whole = !in.fail() && in.peek() == EOF;
-  if (!whole || prefix != kPrefix ||
-      crc != crc32c(fields(rank, size, nonce, id, address, key))) {
-    GLOO_THROW_INVALID_OPERATION_EXCEPTION(
-        "this text of ", text.size(),
-        " bytes is not a remote key: pass what RemoteKey::serialize returned,"
-        " unchanged");
-  }
+  GLOO_ENFORCE(
+      whole && prefix == kPrefix &&
+          crc == crc32c(fields(rank, size, nonce, id, address, key)),
+      "this text of ", text.size(),
+      " bytes is not a remote key: pass what RemoteKey::serialize returned,"
+      " unchanged");
   return std::unique_ptr<RegionKey>(
       new RegionKey(rank, size, nonce, id, address, key));
 }

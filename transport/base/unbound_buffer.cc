@@ -123,9 +123,8 @@ size_t UnboundBuffer::checkedBytes(const char* what, size_t offset,
 
 void UnboundBuffer::refuseBytes(const char* what, size_t offset,
                                 size_t nbytes) const {
-  GLOO_THROW_INVALID_OPERATION_EXCEPTION(what, " of bytes ", offset, "+",
-                                         nbytes, " of a buffer of ", size,
-                                         " bytes");
+  GLOO_ENFORCE(offset <= size && nbytes <= size - offset, what, " of bytes ",
+               offset, "+", nbytes, " of a buffer of ", size, " bytes");
 }
 
 Operation& UnboundBuffer::newOperation(bool isSend, uint8_t kind, size_t offset,

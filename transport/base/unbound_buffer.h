@@ -55,8 +55,7 @@ class UnboundBuffer final : public transport::UnboundBuffer,
                           size_t bytes);
   void startMessage(Operation& op, Pair& pair);
   size_t checkedBytes(const char* what, size_t offset, size_t nbytes) const;
-  [[noreturn]] void refuseBytes(const char* what, size_t offset,
-                                size_t nbytes) const;
+  void refuseBytes(const char* what, size_t offset, size_t nbytes) const;
   void request(const RemoteKey& key, bool isPut, uint64_t slot, size_t offset,
                size_t roffset, size_t nbytes);
 

@@ -181,13 +181,12 @@ TEST_P(OneSidedTest, KeysThatAreNoKeysAreRefused) {
     EXPECT_EQ(context->deserializeRemoteKey(good)->size, 100u);
     for (size_t n = 0; n < good.size(); n++) {
       EXPECT_THROW(context->deserializeRemoteKey(good.substr(0, n)),
-                   InvalidOperationException)
+                   EnforceNotMet)
           << n;
     }
-    EXPECT_THROW(context->deserializeRemoteKey(good + "x"),
-                 InvalidOperationException);
+    EXPECT_THROW(context->deserializeRemoteKey(good + "x"), EnforceNotMet);
     EXPECT_THROW(context->deserializeRemoteKey(std::string(good.size(), 'x')),
-                 InvalidOperationException);
+                 EnforceNotMet);
     meet(context);
   });
 }

@@ -2,6 +2,7 @@
 
 #include "gloo/common/logging.h"
 #include "gloo/internal/collective_state.h"
+#include "gloo/internal/shared_timeout.h"
 
 GLOO_NAMESPACE_BEGIN
 
@@ -49,7 +50,7 @@ std::unique_ptr<transport::UnboundBuffer> Context::createUnboundBuffer(
 
 int Context::nextSlot(int numToSkip) {
   GLOO_ENFORCE(numToSkip > 0, "nextSlot(", numToSkip, ")");
-  return slot_.fetch_add(numToSkip, std::memory_order_relaxed);
+  return std::atomic_ref(slot_).fetch_add(numToSkip, std::memory_order_relaxed);
 }
 
 void Context::closeConnections() {
@@ -62,14 +63,14 @@ void Context::closeConnections() {
 void Context::setTimeout(std::chrono::milliseconds timeout) {
   GLOO_ENFORCE(timeout.count() >= 0, "timeout of ", timeout.count(),
                " ms: must be 0 (none) or more");
-  timeout_.store(timeout, std::memory_order_relaxed);
+  internal::storeTimeout(timeout_, timeout);
   if (transportContext_ != nullptr) {
     transportContext_->setTimeout(timeout);
   }
 }
 
 std::chrono::milliseconds Context::getTimeout() const {
-  return timeout_.load(std::memory_order_relaxed);
+  return internal::loadTimeout(timeout_);
 }
 
 internal::CollectiveState& Context::collectiveState() {

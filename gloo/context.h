@@ -70,9 +70,10 @@ class GLOO_API Context {
 
   std::shared_ptr<transport::Device> device_;
   std::shared_ptr<transport::Context> transportContext_;
-  std::atomic<int> slot_;
-  // Read by every collective, and changed while they run.
-  std::atomic<std::chrono::milliseconds> timeout_;
+  // Plain values for derived classes, as theirs always were. The library itself
+  // reads and changes them from several threads at once, each time atomically.
+  int slot_;
+  std::chrono::milliseconds timeout_;
 
  private:
   std::mutex collectiveStateMutex_;

@@ -1,7 +1,6 @@
 // The transport's side of a group of ranks: a pair for each other rank.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -41,20 +40,17 @@ class GLOO_API Context {
 
   // How long an operation may take that says nothing else; kNoTimeout: no
   // limit. Default 30 s.
-  virtual void setTimeout(std::chrono::milliseconds timeout) {
-    timeout_.store(timeout, std::memory_order_relaxed);
-  }
-  virtual std::chrono::milliseconds getTimeout() const {
-    return timeout_.load(std::memory_order_relaxed);
-  }
+  virtual void setTimeout(std::chrono::milliseconds timeout);
+  virtual std::chrono::milliseconds getTimeout() const;
 
-  // InvalidOperationException when the text is not a RemoteKey's.
+  // EnforceNotMet when the text is not a RemoteKey's.
   virtual std::unique_ptr<RemoteKey> deserializeRemoteKey(
       const std::string& serialized) = 0;
 
  protected:
-  // Threads that wait read it, while another one may set it.
-  std::atomic<std::chrono::milliseconds> timeout_;
+  // A plain value for derived classes. Threads that wait read it, while another
+  // one may set it: the library does both atomically.
+  std::chrono::milliseconds timeout_;
 };
 
 }  // namespace transport

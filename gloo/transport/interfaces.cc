@@ -1,4 +1,5 @@
 // Out of line, so that each interface has one vtable for all libraries.
+#include "gloo/internal/shared_timeout.h"
 #include "gloo/transport/context.h"
 #include "gloo/transport/device.h"
 
@@ -22,6 +23,14 @@ Device::~Device() = default;
 Context::Context(int rank, int size)
     : rank(rank), size(size), timeout_(kDefaultTimeout) {}
 Context::~Context() = default;
+
+void Context::setTimeout(std::chrono::milliseconds timeout) {
+  internal::storeTimeout(timeout_, timeout);
+}
+
+std::chrono::milliseconds Context::getTimeout() const {
+  return internal::loadTimeout(timeout_);
+}
 
 void Context::closePairs() {
   for (int peer = 0; peer < size; peer++) {

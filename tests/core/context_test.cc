@@ -43,6 +43,40 @@ TEST(Context, GivesASlotToOneCallerOnly) {
   EXPECT_EQ(static_cast<int>(all.size()) + 3, context.nextSlot());
 }
 
+// As callers write who knew them as an int and a duration.
+class Deriving : public Context {
+ public:
+  using Context::Context;
+
+  int takeThree() {
+    const auto first = slot_;
+    slot_ += 2;
+    slot_++;
+    return std::min(first, slot_);
+  }
+  milliseconds limit() const {
+    auto limit = timeout_;
+    if (timeout_ == kNoTimeout || timeout_.count() > 1000) {
+      limit = std::max(timeout_, milliseconds(1000));
+    }
+    return limit;
+  }
+  std::chrono::steady_clock::time_point deadline() const {
+    return std::chrono::steady_clock::time_point() + timeout_;
+  }
+  void shorten() { timeout_ = timeout_ / 2; }
+};
+
+TEST(Context, MembersArePlainValuesForDerivedClasses) {
+  Deriving context(0, 1);
+  EXPECT_EQ(0, context.takeThree());
+  EXPECT_EQ(3, context.nextSlot());
+  EXPECT_EQ(milliseconds(30000), context.limit());
+  context.shorten();
+  EXPECT_EQ(milliseconds(15000), context.getTimeout());
+  EXPECT_EQ(milliseconds(15000), context.deadline().time_since_epoch());
+}
+
 // A race that the thread sanitizer finds.
 TEST(Context, TheTimeLimitMayChangeWhileItIsRead) {
   Context context(0, 1);

@@ -17,7 +17,7 @@ Buffer::Buffer(Context& context, Pair& pair, Side side, int slot, void* ptr,
       kept_(side == Side::kSend ? context.keepAs(kind_, ptr, size) : nullptr) {
   auto lock = context_.lock();
   if (side == Side::kSend) {
-    remote_ = &pair_.remoteBound(slot);
+    remote_ = &pair_.useRemoteBound(slot);
   } else {
     index_ = pair_.addBound(*this, slot, ptr, size, kind_);
   }
@@ -41,6 +41,7 @@ Buffer::~Buffer() {
     context_.drain(
         lock, [this] { return pending_ == 0; }, name);
     context_.disown(*this);
+    pair_.releaseRemoteBound(slot_);
   }
 }
 

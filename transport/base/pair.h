@@ -76,6 +76,7 @@ class Pair final : public transport::Pair, public LinkHandler {
     uint32_t index = 0;
     RemoteMemory remote;
     Fifo<Operation> waiting;
+    size_t users = 0;  // send buffers of ours that refer to this
   };
 
   Pair(Context& context, int peer);
@@ -175,7 +176,10 @@ class Pair final : public transport::Pair, public LinkHandler {
   void removeBound(uint32_t index);
   bool receivingExport(uint32_t key) const;
   // The peer's buffer on this slot; valid as long as the pair.
-  const RemoteBound& remoteBound(int slot) { return remoteBounds_[slot]; }
+  const RemoteBound& useRemoteBound(int slot);
+  void releaseRemoteBound(int slot);
+  // What is kept of bound buffers, of both sides. For tests.
+  size_t boundsKept() const { return bounds_.size() + remoteBounds_.size(); }
   // A bound write of a few bytes of the host's memory, where nothing stands in
   // the way: complete. False: nothing was done. REQUIRES that it fits.
   [[nodiscard]] bool writeBoundNow(const RemoteBound& remote, const char* from,
@@ -314,6 +318,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   void writeBound(Operation& op, const RemoteBound& remote);
   void onBoundAdvert(const FrameHeader& header);
   void cancelBound(Operation& op);
+  void forgetUnused(std::map<int, RemoteBound>::iterator it);
   void onCancelOfBound(const FrameHeader& header);
   void answerWithdrawals();
   Bound* boundAt(uint32_t index);
@@ -367,6 +372,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   std::vector<RecvEntry*> advertised_;  // by index
   std::vector<uint32_t> freeIndices_;
   std::vector<Bound> bounds_;
+  std::vector<uint32_t> freeBounds_;  // indices of bounds_
   std::map<int, RemoteBound> remoteBounds_;
   std::vector<uint32_t> withdrawn_;   // of the peer's; not answered yet
   std::vector<Operation*> requests_;  // put and get, by number

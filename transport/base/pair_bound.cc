@@ -10,9 +10,15 @@
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 
+namespace {
+
+// As it travels, sign-extended.
+int slotOf(uint64_t slot) { return static_cast<int>(slot); }
+
+}  // namespace
+
 uint32_t Pair::addBound(Buffer& buffer, int slot, void* ptr, size_t size,
                         const MemoryKind& kind) {
-  const auto index = static_cast<uint32_t>(bounds_.size());
   Bound bound;
   bound.buffer = &buffer;
   bound.slot = slot;
@@ -23,7 +29,14 @@ uint32_t Pair::addBound(Buffer& buffer, int slot, void* ptr, size_t size,
     bound.region =
         context_.registerMemory(ptr, size, kind, Rights::kRemoteWrite);
   }
-  bounds_.push_back(std::move(bound));
+  auto index = static_cast<uint32_t>(bounds_.size());
+  if (freeBounds_.empty()) {
+    bounds_.push_back(std::move(bound));
+  } else {
+    index = freeBounds_.back();
+    freeBounds_.pop_back();
+    bounds_[index] = std::move(bound);
+  }
   if (link_ != nullptr) {
     advertiseBound(index);
   }
@@ -45,7 +58,7 @@ void Pair::advertiseBound(uint32_t index) {
 }
 
 // What the peer has written already, or writes before it hears of this, goes
-// unnoticed. The index stays taken.
+// unnoticed. The index stays taken until it has answered.
 void Pair::withdrawBound(uint32_t index) {
   Bound& bound = bounds_[index];
   bound.buffer = nullptr;
@@ -65,7 +78,33 @@ bool Pair::boundWithdrawn(uint32_t index) const {
   return !receiving && (!bounds_[index].withdrawing || departed_);
 }
 
-void Pair::removeBound(uint32_t index) { bounds_[index].region.reset(); }
+// A write that names the index cannot come any more if the peer has answered,
+// or never heard of it. Of one that is leaving nobody knows.
+void Pair::removeBound(uint32_t index) {
+  bounds_[index].region.reset();
+  if (!bounds_[index].withdrawing && !departed_ && !byeSent_ && !failed_) {
+    freeBounds_.push_back(index);
+  }
+}
+
+const Pair::RemoteBound& Pair::useRemoteBound(int slot) {
+  RemoteBound& remote = remoteBounds_[slot];
+  remote.users++;
+  return remote;
+}
+
+void Pair::releaseRemoteBound(int slot) {
+  const auto it = remoteBounds_.find(slot);
+  it->second.users--;
+  forgetUnused(it);
+}
+
+void Pair::forgetUnused(std::map<int, RemoteBound>::iterator it) {
+  const RemoteBound& remote = it->second;
+  if (!remote.known && remote.users == 0 && remote.waiting.empty()) {
+    remoteBounds_.erase(it);
+  }
+}
 
 // The next send to that slot waits for another buffer, unless there is one
 // already.
@@ -79,8 +118,10 @@ void Pair::onCancelOfBound(const FrameHeader& header) {
     }
     return;
   }
-  for (auto& [slot, remote] : remoteBounds_) {
-    remote.known = remote.known && remote.index != header.index;
+  const auto it = remoteBounds_.find(slotOf(header.slot));
+  if (it != remoteBounds_.end() && it->second.index == header.index) {
+    it->second.known = false;
+    forgetUnused(it);
   }
   withdrawn_.push_back(header.index);
   answerWithdrawals();
@@ -166,8 +207,7 @@ void Pair::onBoundAdvert(const FrameHeader& header) {
 }
 
 void Pair::cancelBound(Operation& op) {
-  remoteBounds_[static_cast<int>(static_cast<int64_t>(op.slot))].waiting.remove(
-      &op);
+  remoteBounds_[slotOf(op.slot)].waiting.remove(&op);
   addWaits(-1);
   finishOperation(op, Operation::State::kCancelled);
 }

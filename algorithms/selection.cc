@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "algorithms/collective_names.h"
 #include "algorithms/cost.h"
 #include "algorithms/host_work.h"
 #include "gloo/common/error.h"
@@ -46,13 +47,11 @@ std::string trimmed(const std::string& text) {
 }
 
 Collective collectiveNamed(const std::string& name) {
-  for (const AlgorithmInfo& info : catalogue()) {
-    if (nameOf(info.collective) == name) {
-      return info.collective;
-    }
+  const auto collective = findCollective(name);
+  if (!collective) {
+    throw InvalidOperationException("GLOO_ALGORITHM: " + noCollective(name));
   }
-  throw InvalidOperationException(
-      MakeString("GLOO_ALGORITHM: there is no collective '", name, "'"));
+  return *collective;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "algorithms/collective_names.h"
 #include "algorithms/tuning.h"
 #include "gloo/common/error.h"
 
@@ -65,12 +66,11 @@ void requireObject(const json& value, const std::set<std::string>& names,
 }
 
 Collective collectiveNamed(const std::string& name, const std::string& where) {
-  for (const AlgorithmInfo& info : catalogue()) {
-    if (nameOf(info.collective) == name) {
-      return info.collective;
-    }
+  const auto collective = findCollective(name);
+  if (!collective) {
+    wrong(where, noCollective(name));
   }
-  wrong(where, "there is no such collective");
+  return *collective;
 }
 
 Table tableOf(const json& rows, Collective collective,

@@ -116,6 +116,8 @@ TEST(Selection, WrongWishesAreNamed) {
   EXPECT_NE(std::string::npos, errorOf(profile).find("recursive_doubling"));
   profile.forced = "allruduce=ring";
   EXPECT_NE(std::string::npos, errorOf(profile).find("allruduce"));
+  EXPECT_NE(std::string::npos,
+            errorOf(profile).find("there are allreduce, broadcast, barrier"));
   profile.forced = "ring";
   EXPECT_NE(std::string::npos, errorOf(profile).find("collective=algorithm"));
   EXPECT_THROW(chosen({}, 2, 4, "nonsense"), InvalidOperationException);

@@ -176,6 +176,7 @@ TEST(TuningFile, WhatIsWrongIsNamedWithItsPlace) {
       {file(R"({"transport": 1})"), "transport"},
       {file(network("tcp", 2, ", \"best\": []")), "best"},
       {best(R"("allruduce": [])"), "allruduce"},
+      {best(R"("allruduce": [])"), "there are allreduce, broadcast, barrier"},
       {best(R"("allreduce": {})"), "best.allreduce"},
       {best(R"("allreduce": [1])"), "best.allreduce"},
       {best(R"("allreduce": [{"bytes": 0}])"), "algorithm"},

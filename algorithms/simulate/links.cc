@@ -13,7 +13,6 @@ namespace {
 constexpr double kTicksPerSecond = 1e12;
 
 void checkTime(const char* what, double seconds) {
-  constexpr double kMostSeconds = 1e6;
   if (!(seconds >= 0 && seconds <= kMostSeconds)) {
     throw InvalidOperationException(MakeString(
         "simulator: ", what, " of ", seconds, " s is not a cost (0 to 1e6)"));
@@ -30,6 +29,10 @@ void checkLink(const LinkParameters& link) {
 }  // namespace
 
 Tick ticksOf(double seconds) {
+  if (!(seconds <= kMostSeconds)) {
+    throw InvalidOperationException(MakeString(
+        "simulator: one step of ", seconds, " s, more than ", kMostSeconds));
+  }
   return static_cast<Tick>(std::llround(seconds * kTicksPerSecond));
 }
 

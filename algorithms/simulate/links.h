@@ -13,6 +13,9 @@ namespace algorithms::simulate {
 // on every machine. 2^63 of them are 106 days.
 using Tick = int64_t;
 
+// What is longer is refused: InvalidOperationException.
+constexpr double kMostSeconds = 1e6;
+
 Tick ticksOf(double seconds);
 double secondsOf(Tick ticks);
 

@@ -18,6 +18,10 @@ GLOO_NAMESPACE_BEGIN
 namespace algorithms::simulate {
 namespace {
 
+// kMostSeconds. Far enough from the end of the clock: an event's time is that
+// of another and a few costs, none of which is longer.
+constexpr Tick kLatest = 1'000'000'000'000'000'000;
+
 constexpr uint64_t kProgressActions = uint64_t{1} << 20;
 
 class World {
@@ -73,6 +77,10 @@ class World {
   Rank& at(int rank) { return ranks_[static_cast<size_t>(rank)]; }
 
   void push(Tick time, Kind kind, uint64_t number, int rank = 0) {
+    if (time > kLatest) {
+      throw InvalidOperationException(
+          "simulator: this takes more than 1e6 s on such a network");
+    }
     Event event;
     event.time = time;
     event.number = static_cast<uint32_t>(number);

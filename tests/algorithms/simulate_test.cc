@@ -380,6 +380,12 @@ TEST(Simulate, WhatIsNoScenarioIsRefused) {
   s.network = network();
   s.slowFactor = 0;
   EXPECT_THROW(simulate(s), InvalidOperationException);
+  // Longer than the clock goes: in one step, and in many.
+  s = scenario(Collective::kBroadcast, "chain", 2, size_t{1} << 40);
+  s.network.between.gapPerByte = 1e-5;
+  EXPECT_THROW(simulate(s), InvalidOperationException);
+  s.job.options.segmentBytes = size_t{1} << 30;
+  EXPECT_THROW(simulate(s), InvalidOperationException);
 }
 
 }  // namespace

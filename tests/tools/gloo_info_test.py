@@ -65,6 +65,28 @@ class GlooInfo(unittest.TestCase):
                     self.assertLessEqual(left["first_seconds"],
                                          left["last_seconds"])
 
+    def test_says_what_runs_direct_and_which_cores_count(self):
+        def told(*arguments):
+            result = run("--algorithms", "--json", *arguments)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return json.loads(result.stdout)
+        for transport in ("shm", "auto"):
+            direct = told("--transport", transport)["direct"]
+            self.assertIn("allreduce", direct)
+            self.assertIn("barrier", direct)
+            self.assertNotIn("gather", direct)
+            self.assertNotIn("alltoallv", direct)
+        for arguments in (("--transport", "tcp"), ("--transport", "auto",
+                          "--ranks-per-host", "4"), ("--transport", "shm",
+                                                     "--ranks", "129")):
+            self.assertEqual(told(*arguments)["direct"], [], arguments)
+        self.assertRegex(run("--algorithms", "--transport", "shm").stdout,
+                         "(?m)^where all ranks share memory, .* direct.*: "
+                         "allreduce ")
+        cores = told()["cores"]
+        self.assertRegex(run("--algorithms").stdout,
+                         f"^8 ranks, tcp, {cores or 'a'} core")
+
     def test_ranks_that_share_hosts_have_hierarchical_algorithms(self):
         def names(*arguments):
             return {row["algorithm"] for row in self.decisions(

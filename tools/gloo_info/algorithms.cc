@@ -4,7 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "algorithms/collective_names.h"
+#include "algorithms/direct.h"
 #include "algorithms/selection.h"
+#include "gloo/internal/direct.h"
 #include "tools/gloo_info/reports.h"
 
 namespace gloo_info {
@@ -93,14 +96,46 @@ class Decisions {
   const algorithms::Setting setting_;
 };
 
-std::vector<Collective> collectives() {
-  std::vector<Collective> all;
-  for (const auto& info : algorithms::catalogue()) {
-    if (all.empty() || all.back() != info.collective) {
-      all.push_back(info.collective);
+// Those that need none of the algorithms where all ranks share memory.
+std::vector<std::string> directOnes(const algorithms::Selection& selection,
+                                    const AlgorithmsOptions& options) {
+  const bool shares =
+      (options.transport == "shm" || options.transport == "auto") &&
+      (options.ranksPerHost == 0 || options.ranksPerHost >= options.ranks) &&
+      options.ranks <= gloo::internal::Direct::kMaxRanks;
+  std::vector<std::string> names;
+  for (const Collective collective : algorithms::collectives()) {
+    algorithms::Request request;
+    request.collective = collective;
+    // All slots are long enough for such elements.
+    if (shares && !selection.isForced(collective, nullptr) &&
+        algorithms::offersDirect(request, options.ranks, SIZE_MAX)) {
+      names.emplace_back(nameOf(collective));
     }
   }
-  return all;
+  return names;
+}
+
+void printHead(std::ostream& out, const AlgorithmsOptions& options,
+               unsigned cores, const std::vector<std::string>& direct) {
+  out << options.ranks << " ranks, " << options.transport << ", "
+      << (cores == 0 ? "a core for each rank"
+                     : std::to_string(cores) + " cores per host")
+      << "; bytes: of the vector, or of all ranks' blocks together; us: as "
+         "the model expects\n";
+  if (!direct.empty()) {
+    out << "where all ranks share memory, these run direct, by none of the "
+           "below, unless the caller names one:";
+    for (const std::string& name : direct) {
+      out << " " << name;
+    }
+    out << "\n";
+  }
+  char line[160];
+  std::snprintf(line, sizeof(line), "%-18s %12s %12s  %-20s %12s %12s %12s\n",
+                "collective", "from (B)", "to (B)", "algorithm", "segment (B)",
+                "from (us)", "to (us)");
+  out << line;
 }
 
 std::string microseconds(double seconds) {
@@ -155,17 +190,11 @@ void printAlgorithms(std::ostream& out, const AlgorithmsOptions& options) {
                                         options.transport);
   const Decisions decisions(selection, options.ranks);
   nlohmann::json rows = nlohmann::json::array();
+  const auto direct = directOnes(selection, options);
   if (!options.json) {
-    out << options.ranks << " ranks, " << options.transport
-        << "; bytes: of the vector, or of all ranks' blocks together; us: as "
-           "the model expects\n";
-    char line[160];
-    std::snprintf(line, sizeof(line), "%-18s %12s %12s  %-20s %12s %12s %12s\n",
-                  "collective", "from (B)", "to (B)", "algorithm",
-                  "segment (B)", "from (us)", "to (us)");
-    out << line;
+    printHead(out, options, profile.cores, direct);
   }
-  for (const Collective collective : collectives()) {
+  for (const Collective collective : algorithms::collectives()) {
     const auto ranges = decisions.ranges(collective);
     if (options.json) {
       addJson(rows, nameOf(collective), ranges);
@@ -176,6 +205,8 @@ void printAlgorithms(std::ostream& out, const AlgorithmsOptions& options) {
   if (options.json) {
     out << nlohmann::json{{"transport", options.transport},
                           {"ranks", options.ranks},
+                          {"cores", profile.cores},
+                          {"direct", direct},
                           {"decisions", rows}}
                .dump(1)
         << "\n";

@@ -21,8 +21,10 @@ namespace {
 
 constexpr uint8_t kVersion = 2;
 
-// More than rank 0 can publish; the path may name what never ends.
-constexpr size_t kMaxTuningBytes = rendezvous::Record::kMaxExtraBytes;
+// What rank 0 can publish, with room for the rest of a profile; the path may
+// name what never ends.
+constexpr size_t kMaxTuningBytes =
+    rendezvous::Record::kMaxExtraBytes - (size_t{1} << 10);
 
 std::string readTuning(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

@@ -46,7 +46,7 @@ json readFile(const std::string& path) {
     return {{"version", 1}, {"networks", json::array()}};
   }
   json content = json::parse(file, nullptr, false);
-  if (!content.is_object() || content.value("version", 0) != 1 ||
+  if (!content.is_object() || content.value("version", json()) != 1 ||
       !content.contains("networks") || !content["networks"].is_array()) {
     throw std::runtime_error("--tune: " + path +
                              " exists and is no tuning file; name another");
@@ -57,7 +57,7 @@ json readFile(const std::string& path) {
 // It takes the file's place when it is complete.
 std::string temporaryFor(const std::string& path) { return path + ".new"; }
 
-// A line per network: what ranks can agree on is 64 KiB.
+// A line per network: what ranks can agree on is 63 KiB.
 void writeFile(const std::string& path, const json& content) {
   const std::string temporary = temporaryFor(path);
   std::ofstream file(temporary);
@@ -78,8 +78,8 @@ void writeFile(const std::string& path, const json& content) {
 // The one of these options, made if it is not there.
 json& networkOf(json& content, const Options& options) {
   for (json& network : content["networks"]) {
-    if (network.is_object() && network.value("ranks", 0) == options.size &&
-        network.value("transport", "") == options.transport) {
+    if (network.is_object() && network.value("ranks", json()) == options.size &&
+        network.value("transport", json()) == options.transport) {
       return network;
     }
   }

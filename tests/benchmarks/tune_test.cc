@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
 namespace benchmark {
 namespace {
 
@@ -33,6 +37,27 @@ TEST(BestOf, RowsAscend) {
   ASSERT_EQ(best.size(), 3u);
   EXPECT_LT(best[0].bytes, best[1].bytes);
   EXPECT_LT(best[1].bytes, best[2].bytes);
+}
+
+TEST(TuneFile, WhatIsNoneIsToldSo) {
+  Options options;
+  options.tuneFile = ::testing::TempDir() + "gloo_tune_test.json";
+  for (const char* text :
+       {"", "[]", R"({"networks": []})", R"({"version": 2, "networks": []})",
+        R"({"version": "1", "networks": []})", R"({"version": 1})"}) {
+    std::ofstream(options.tuneFile) << text;
+    try {
+      checkTuneFile(options);
+      ADD_FAILURE() << text;
+    } catch (const std::runtime_error& e) {
+      EXPECT_NE(std::string::npos,
+                std::string(e.what()).find("is no tuning file"))
+          << e.what();
+    }
+  }
+  std::ofstream(options.tuneFile) << R"({"version": 1, "networks": []})";
+  EXPECT_NO_THROW(checkTuneFile(options));
+  std::filesystem::remove(options.tuneFile);
 }
 
 }  // namespace

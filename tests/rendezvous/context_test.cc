@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "gloo/barrier.h"
@@ -13,7 +15,9 @@
 #include "gloo/rendezvous/prefix_store.h"
 #include "gloo/transport/tcp/device.h"
 #include "rendezvous/exchange.h"
+#include "rendezvous/record.h"
 #include "tests/rendezvous/store_kinds.h"
+#include "tests/rendezvous/temporary_directory.h"
 
 namespace gloo_test {
 
@@ -152,6 +156,29 @@ TEST(ProfileTest, ATuningFileThatNeverEndsIsRefused) {
       EXPECT_NE(text.find(path), std::string::npos) << text;
     }
   }
+  ::unsetenv("GLOO_TUNING_FILE");
+}
+
+// What is read can be published: no file is too long for that alone.
+TEST(ProfileTest, TheLongestTuningFileFitsIntoAProfile) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/tuning.json";
+  ::setenv("GLOO_TUNING_FILE", path.c_str(), 1);
+  ::setenv("GLOO_ALGORITHM", "allreduce=ring,reduce_scatterv=ring", 1);
+  size_t longest = size_t{62} << 10;
+  for (size_t bytes = longest; bytes <= size_t{65} << 10; bytes += 64) {
+    std::ofstream(path) << std::string(bytes, ' ');
+    try {
+      const auto profile = gloo::internal::Profile::fromEnvironment();
+      EXPECT_LE(profile.serialize().size(),
+                gloo::rendezvous::Record::kMaxExtraBytes);
+      longest = bytes;
+    } catch (const gloo::InvalidOperationException&) {
+      break;
+    }
+  }
+  EXPECT_EQ(size_t{63} << 10, longest);
+  ::unsetenv("GLOO_ALGORITHM");
   ::unsetenv("GLOO_TUNING_FILE");
 }
 

@@ -145,6 +145,27 @@ class GlooSimulate(unittest.TestCase):
             for row in self.rows("-c", collective, "-n", 4, "-s", "64K"):
                 self.assertEqual(row["bytes"], 65536, collective)
 
+    def test_a_barrier_carries_nothing(self):
+        short, = self.rows("-c", "barrier", "-a", "dissemination", "-n", 4,
+                           "--alpha", 10, "--overhead", 1)
+        self.assertEqual(short["bytes"], 1)
+        self.assertEqual(short["rounds"], 2)
+        self.assertLess(short["time_us"], 25)
+
+    def test_the_choice_is_for_what_is_simulated(self):
+        asked, all_of_it = (
+            self.rows("-c", "alltoall", "-n", 256, "-a", "auto", "-s", size,
+                      "--element-size", 4096, "--network", "memory")
+            for size in ("8", "1M"))  # an element for each of them
+        self.assertEqual(asked, all_of_it)
+        self.assertEqual(asked[0]["algorithm"], "pairwise")
+
+    def test_what_outlasts_the_clock_is_refused(self):
+        result = run("-c", "broadcast", "-a", "chain", "-n", 2, "-s", "1024G",
+                     "--bandwidth", "0.0001")
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertIn("1e6 s", result.stderr)
+
     def test_plots_and_draws_well_formed_svg(self):
         plot, drawing = self.folder / "plot.svg", self.folder / "drawing.svg"
         self.rows("-c", "broadcast", "-n", "4,8", "-s", "8,1M", "--plot", plot)
@@ -228,6 +249,17 @@ class GlooSimulate(unittest.TestCase):
                 (["-a", "ring", "--text", "--json", "/dev/null"], "--json"),
                 (["-a", "ring", "--draw", "/dev/null", "--json", "/dev/null"],
                  "--json"),
+                (["-a", "ring", "--text", "--plot", "/dev/null"], "--plot"),
+                (["-c", "barrier", "-s", "8"], "--sizes"),
+                (["--check", "x", "--json", "/dev/null"], "--json"),
+                (["--check", "x", "--plot", "/dev/null"], "--plot"),
+                (["--check", "x", "--text"], "--text"),
+                (["--check", "x", "-c", "allreduce"], "--collective"),
+                (["--check", "x", "-n", "4"], "--ranks"),
+                (["--check", "x", "-s", "4"], "--sizes"),
+                (["--check", "x", "-a", "ring"], "--algorithm"),
+                (["--docs", "x", "-n", "4"], "--docs.*--ranks"),
+                (["--docs", "x", "--text"], "--docs.*--text"),
                 (["--cores", "-1"], "--cores"),
                 (["--window", "65"], "--window")):
             with self.subTest(arguments):

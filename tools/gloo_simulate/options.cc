@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "algorithms/collective_names.h"
 #include "algorithms/hosts.h"
 #include "tools/gloo_simulate/networks.h"
 #include "tools/support/parse.h"
@@ -141,8 +142,39 @@ void takeNetwork(const CLI::App& app, const Raw& raw, Options& options) {
   }
 }
 
+void require(bool holds, const std::string& text) {
+  if (!holds) {
+    throw UsageError(text);
+  }
+}
+
+// Nobody should wait for a file that is not written, or believe that a check
+// was of what it was not of.
+void refuseIgnored(const CLI::App& app) {
+  if (app.count("--docs") > 0) {
+    for (const CLI::Option* option : app.get_options()) {
+      require(
+          option->count() == 0 || option->get_name() == "--docs",
+          "--docs goes with no other option: not with " + option->get_name());
+    }
+  }
+  if (app.count("--check") > 0) {
+    for (const char* option :
+         {"--collective", "--algorithm", "--ranks", "--sizes", "--json",
+          "--plot", "--text", "--draw", "--draw-segments"}) {
+      require(app.count(option) == 0,
+              std::string("--check takes what its files have, and prints: not "
+                          "with ") +
+                  option);
+    }
+  }
+}
+
 void take(const CLI::App& app, const Raw& raw, Options& options) {
   options.collective = collectiveNamed(raw.collective);
+  require(options.collective != algorithms::Collective::kBarrier ||
+              app.count("--sizes") + app.count("--element-size") == 0,
+          "a barrier has no --sizes and no --element-size");
   options.sizes.clear();
   for (const std::string& size : raw.sizes) {
     options.sizes.push_back(parseBytes(size));
@@ -159,12 +191,6 @@ void take(const CLI::App& app, const Raw& raw, Options& options) {
     options.slowFactor = 2;
   }
   takeNetwork(app, raw, options);
-}
-
-void require(bool holds, const std::string& text) {
-  if (!holds) {
-    throw UsageError(text);
-  }
 }
 
 void validate(const Options& o) {
@@ -196,7 +222,8 @@ void validate(const Options& o) {
                      o.algorithm + "'; it has " + names);
   }
   if (o.text || !o.drawFile.empty()) {
-    require(o.jsonFile.empty(), "--text and --draw give no times for --json");
+    require(o.jsonFile.empty() && o.plotFile.empty(),
+            "--text and --draw give no times for --json and --plot");
     require(one, "--text and --draw need --algorithm");
     const int ranks = o.ranks.front();
     require(ranks <= 64, "--text and --draw: at most 64 ranks");
@@ -236,18 +263,11 @@ size_t parseBytes(const std::string& text) {
 }
 
 algorithms::Collective collectiveNamed(const std::string& name) {
-  std::string names;
-  for (const auto& info : algorithms::catalogue()) {
-    const std::string known(nameOf(info.collective));
-    if (known == name) {
-      return info.collective;
-    }
-    if (names.find(" " + known + ",") == std::string::npos) {
-      names += " " + known + ",";
-    }
+  const auto collective = algorithms::findCollective(name);
+  if (!collective) {
+    throw UsageError(algorithms::noCollective(name));
   }
-  names.pop_back();
-  throw UsageError("there is no collective '" + name + "'; there are" + names);
+  return *collective;
 }
 
 Options parseOptions(int argc, const char* const* argv) {
@@ -263,6 +283,7 @@ Options parseOptions(int argc, const char* const* argv) {
   addNetwork(app, options, raw);
   addReport(app, options, raw);
   command_line::parse(app, argc, argv);
+  refuseIgnored(app);
   take(app, raw, options);
   validate(options);
   return options;

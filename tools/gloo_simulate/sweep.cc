@@ -28,6 +28,10 @@ class Sweep {
 
   std::vector<Row> run() {
     for (const int ranks : options_.ranks) {
+      if (options_.collective == algorithms::Collective::kBarrier) {
+        addRows(ranks, 1);
+        continue;
+      }
       for (const size_t bytes : options_.sizes) {
         addRows(ranks, bytes);
       }
@@ -42,12 +46,15 @@ class Sweep {
     const algorithms::Selection selection(tuning, ranks, options_.segmentBytes);
     const algorithms::Setting setting{0, ranks, options_.root, options_.radix,
                                       selection.hosts()};
-    const size_t known = knownBytes(bytes);
+    const auto infos = algorithms::algorithmsOf(options_.collective);
+    const simulate::Scenario scenario =
+        scenarioOf(options_, infos.front(), ranks, bytes);
+    const size_t known = knownBytes(scenario);
+    const size_t elementSize = scenario.job.options.elementSize;
     const auto choice =
         selection.choose(options_.collective, setting, known, nullptr,
-                         kMaxSegmentBytes, options_.elementSize);
-    for (const AlgorithmInfo& info :
-         algorithms::algorithmsOf(options_.collective)) {
+                         kMaxSegmentBytes, elementSize);
+    for (const AlgorithmInfo& info : infos) {
       const bool chosen = &info == choice.algorithm;
       if (options_.algorithm == "auto" ? !chosen
                                        : options_.algorithm != "all" &&
@@ -62,19 +69,19 @@ class Sweep {
         }
         continue;
       }
-      const auto estimate = selection.estimate(
-          info, setting, known, kMaxSegmentBytes, options_.elementSize);
+      const auto estimate = selection.estimate(info, setting, known,
+                                               kMaxSegmentBytes, elementSize);
       add(estimate, setting, bytes, chosen);
     }
   }
 
   // What all ranks know of it, which is what a choice may depend on.
-  size_t knownBytes(size_t bytes) const {
-    const algorithms::Collective c = options_.collective;
+  static size_t knownBytes(const simulate::Scenario& scenario) {
+    const algorithms::Collective c = scenario.job.algorithm->collective;
     return c == algorithms::Collective::kGatherv ||
                    c == algorithms::Collective::kAlltoallv
                ? 0
-               : bytes;
+               : totalBytes(scenario);
   }
 
   void add(const algorithms::Choice& choice, const algorithms::Setting& setting,
@@ -167,10 +174,15 @@ simulate::Scenario scenarioOf(const Options& options,
   job.size = ranks;
   job.root = options.root;
   job.radix = options.radix;
-  job.options.elementSize = options.elementSize;
+  // The library's barrier is of one byte, which says nothing.
+  job.options.elementSize =
+      algorithm.collective == algorithms::Collective::kBarrier
+          ? 1
+          : options.elementSize;
   job.options.stageBytes = size_t{2} << 20;
   job.options.inPlace = options.inPlace;
-  const size_t elements = algorithms::ceilDivide(bytes, options.elementSize);
+  const size_t elements =
+      algorithms::ceilDivide(bytes, job.options.elementSize);
   job.count =
       algorithm.blocks != nullptr
           ? elements

@@ -183,7 +183,8 @@ void DirectRun::waitFor(int rank, uint64_t round) {
         throwFailure();
     }
   }
-  const Line& theirs = lane_.line(rank, round);
+  const Line& line = lane_.line(rank, round);
+  const Lane::Said theirs{line.check, line.bytes};
   const Lane::Said& ours = lane_.said(round);
   if (theirs.check != ours.check || theirs.bytes != ours.bytes) [[unlikely]] {
     compare(rank, round, ours, theirs);
@@ -192,7 +193,7 @@ void DirectRun::waitFor(int rank, uint64_t round) {
 
 // Words that are not the same may yet agree.
 void DirectRun::compare(int rank, uint64_t round, const Lane::Said& ours,
-                        const Line& theirs) {
+                        const Lane::Said& theirs) {
   const bool agree = internal::checksAgree(ours.check, theirs.check);
   if (agree && ours.bytes == theirs.bytes) {
     return;

@@ -105,7 +105,8 @@ class DirectRun {
   bool mapOffers(uint64_t round, int first, int last);
   // To the others, what this rank offers.
   void handOver();
-  bool mapOffer(int rank, const Offer& theirs);
+  // Throws, unless isNew, where that rank's memory is not there.
+  bool mapOffer(int rank, const Offer& theirs, bool isNew);
   // All have read what they wanted.
   void finishInPlace();
   void reduceInPlace();
@@ -153,7 +154,7 @@ class DirectRun {
   size_t longestPart(const size_t* offsets) const;
 
   void compare(int rank, uint64_t round, const Lane::Said& ours,
-               const Line& theirs);
+               const Lane::Said& theirs);
   [[noreturn]] void fail(internal::Cause::Kind kind, int culprit,
                          std::string text);
   [[noreturn]] void throwFailure();

@@ -101,7 +101,7 @@ bool DirectRun::agreeOnOffers() {
   return agreed;
 }
 
-bool DirectRun::mapOffer(int rank, const Offer& theirs) {
+bool DirectRun::mapOffer(int rank, const Offer& theirs, bool isNew) {
   const auto r = static_cast<size_t>(rank);
   if (rank == rank_) {
     inputs_[r] = input_;
@@ -114,7 +114,7 @@ bool DirectRun::mapOffer(int rank, const Offer& theirs) {
       wantsResult(rank) ? lane_.map(rank, theirs.output, bytes) : nullptr;
   const bool there =
       inputs_[r] != nullptr && (outputs_[r] != nullptr || !wantsResult(rank));
-  if (!there && theirs.isNew == 0) {
+  if (!there && !isNew) {
     throw IoException(MakeString(
         describe(), ": rank ", rank,
         " works in shared memory that this rank does not have mapped"));
@@ -122,6 +122,9 @@ bool DirectRun::mapOffer(int rank, const Offer& theirs) {
   return there;
 }
 
+// The others may write to a line at any time: what it said once is not asked
+// again. Where a look at them has found nothing new, there is no vote, so what
+// is not there is an error then, whatever a later look finds.
 bool DirectRun::mapOffers(uint64_t round, int first, int last) {
   bool isNew = false;
   for (int rank = first; rank < last; rank++) {
@@ -139,7 +142,7 @@ bool DirectRun::mapOffers(uint64_t round, int first, int last) {
   for (int rank = first; rank < last; rank++) {
     const Offer theirs =
         isNew ? kept[static_cast<size_t>(rank - first)] : offerOf(rank, round);
-    all = mapOffer(rank, theirs) && all;
+    all = mapOffer(rank, theirs, isNew) && all;
   }
   if (!isNew) {
     return true;

@@ -160,6 +160,7 @@ void ShmLink::finishWith(const FrameHeader& last, const char* payload) {
   if (!socket_) {
     return;
   }
+  writer_.letGo();
   muted_ = true;
   completed_.clear();
   reads_.clear();
@@ -186,6 +187,9 @@ void ShmLink::abandon() {
 void ShmLink::closeSocket() {
   input_ = Input::kEnded;
   if (socket_) {
+    if (!origin_.inherited()) {
+      writer_.letGo();
+    }
     if (!peerGone_) {
       poller_.forget(socket_.get());
     }
@@ -229,22 +233,32 @@ void ShmLink::lend(const char* data, size_t bytes) {
   }
 }
 
+// If the peer has failed meanwhile, the bytes may be others by now, or the
+// memory gone. Its abort is on its way, or its end, and will say why.
 bool ShmLink::copyFrom(const Read& read) {
   readBudget_ -= std::min(readBudget_, read.bytes);
+  poller_.statistics().bytesReceived += read.bytes;
+  const int error = copyNow(read);
+  if (reader_.hasLetGo()) {
+    return false;
+  }
+  readError_ = error;
+  return error == 0;
+}
+
+// 0, or errno.
+int ShmLink::copyNow(const Read& read) {
   auto& statistics = poller_.statistics();
-  statistics.bytesReceived += read.bytes;
   if (const char* lent = loans_.find(read.remote, read.bytes)) {
     std::memcpy(read.local, lent, read.bytes);
     statistics.bytesLent += read.bytes;
-    return true;
+    return 0;
   }
   if (!memory_.permitted()) {
-    readError_ = EPERM;  // a loan that has ended in the middle of a message
-    return false;
+    return EPERM;  // a loan that has ended in the middle of a message
   }
   statistics.systemCalls += 2;
-  readError_ = memory_.read(read.local, read.remote, read.bytes);
-  return readError_ == 0;
+  return memory_.read(read.local, read.remote, read.bytes);
 }
 
 bool ShmLink::readQueued() {

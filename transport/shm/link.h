@@ -97,6 +97,7 @@ class ShmLink final : public base::Link {
   bool onEvent(FrameReader::Event event);
   bool readQueued();
   bool copyFrom(const Read& read);
+  int copyNow(const Read& read);
   void report();
   bool checkEnd();
   void lose(const std::string& text, bool ended);

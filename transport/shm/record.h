@@ -76,6 +76,7 @@ class FrameWriter {
   }
   // The end; false: no room.
   bool end(bool* ring);
+  void letGo() { ring_.letGo(); }
 
   bool broken() const { return ring_.broken(); }
   bool peerSleeps() const { return ring_.peerSleeps(); }
@@ -131,6 +132,7 @@ class FrameReader {
   bool inFrame() const { return state_ != State::kBetween; }
   const char* error() const { return error_; }
 
+  bool hasLetGo() const { return ring_.hasLetGo(); }
   bool publish() { return ring_.publish(); }
   bool arm() { return ring_.arm(); }
   void disarm() { ring_.disarm(); }

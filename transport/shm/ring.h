@@ -18,6 +18,13 @@
 // the two looks comes after the other side's store: either the sleeper sees the
 // news, or it is rung. tests/model/ring.pml is a model of both.
 //
+// Letting go. What a record announces lies in its sender's memory and is read
+// there later. A sender that fails sets `letGo` before its caller hears of it,
+// whatever room the ring has, and only then may that memory change; who has
+// read it looks at the word afterwards, and what was read counts only if it is
+// not set. A fence on either side keeps each pair in that order. After an
+// orderly end nothing is left to be read.
+//
 // What the other side writes is not trusted: lengths are checked by whoever
 // reads them (record.h), positions are never read from shared memory, and a
 // consumed count that cannot be is an error.
@@ -59,6 +66,8 @@ struct RingControl {
   // Set by the consumer and by the producer, taken back by either.
   alignas(kLine) std::atomic<uint32_t> asleep;
   alignas(2 * kLine) std::atomic<uint32_t> waits;
+  // Set by the producer, for good.
+  alignas(kLine) std::atomic<uint32_t> letGo;
 };
 
 // Where a ring lies. Value; the memory belongs to a Segment.
@@ -103,6 +112,12 @@ class RingProducer {
   // there is news already.
   bool armForRoom();
   void disarm();
+
+  // Memory that this side has announced may change once this has returned.
+  void letGo() {
+    ring_.control->letGo.store(1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
 
   // At this moment; a hint.
   bool peerSleeps() const {
@@ -153,6 +168,13 @@ class RingConsumer {
   // Gives back the room of all that was taken. True: the producer sleeps for
   // lack of it and must be rung.
   bool publish();
+
+  // Whether memory that the producer has announced, and that was read before
+  // this call, may have changed by then.
+  bool hasLetGo() const {
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return ring_.control->letGo.load(std::memory_order_relaxed) != 0;
+  }
 
   // Before sleeping: from now on the producer rings. True when there is a
   // record already.

@@ -43,7 +43,8 @@ void Notes::onLost(internal::Cause cause, bool inOrder) {
   ended = inOrder;
 }
 
-HalfLink::HalfLink() : segment(Segment::create(ringSizeFor(1), makeSecret())) {
+HalfLink::HalfLink(ProcessMemory memory)
+    : segment(Segment::create(ringSizeFor(1), makeSecret())) {
   int fds[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0,
                    fds) != 0) {
@@ -53,6 +54,7 @@ HalfLink::HalfLink() : segment(Segment::create(ringSizeFor(1), makeSecret())) {
   connection.segment = segment;
   connection.socket = UniqueFd(fds[0]);
   connection.pid = 4711;
+  connection.memory = std::move(memory);
   otherSocket = UniqueFd(fds[1]);
   transport::base::LinkCaps caps;
   caps.maxFrameBytes = 512 << 10;

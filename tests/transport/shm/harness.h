@@ -47,7 +47,8 @@ class Notes : public transport::base::LinkHandler {
 
 // A link, and the other end of its segment and socket.
 struct HalfLink {
-  HalfLink();
+  // Which reads `memory`, not that of the test's end.
+  explicit HalfLink(transport::shm::ProcessMemory memory = {});
   void poll() { poller.poll(); }
 
   Notes notes;

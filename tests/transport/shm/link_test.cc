@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -199,6 +200,80 @@ TEST(ShmLinkTest, ABorrowedPayloadIsGivenBackWhenItHasLeft) {
   half.poll();
   EXPECT_EQ(half.notes.completed, std::vector<void*>{&token});
   EXPECT_EQ(std::memcmp(place.data(), payload.data(), payload.size()), 0);
+}
+
+// ---- Memory that a peer reads
+
+ProcessMemory memoryOfThisProcess() {
+  const Secret secret = makeSecret();
+  return {::getpid(), reinterpret_cast<uint64_t>(secret.data()), secret};
+}
+
+transport::base::RemoteMemory remote(const std::string& bytes) {
+  return {reinterpret_cast<uint64_t>(bytes.data()), 0};
+}
+
+TEST(ShmLinkTest, WhatWasReadAfterThePeerLetGoDoesNotCount) {
+  HalfLink half(memoryOfThisProcess());
+  FrameWriter peer(half.segment->outgoing(End::kTaker));
+  const std::string theirs(5000, 'x');
+  const std::string more(3 << 20, 'y');
+  std::string mine(more.size(), '0');
+  int token = 0;
+  ASSERT_TRUE(half.link->read(mine.data(), theirs.size(), nullptr,
+                              remote(theirs), &token));
+  EXPECT_EQ(mine.substr(0, theirs.size()), theirs);
+  // More than one round reads.
+  ASSERT_FALSE(half.link->read(mine.data(), more.size(), nullptr, remote(more),
+                               &token));
+  peer.letGo();
+  half.poll();
+  half.poll();
+  EXPECT_FALSE(half.link->read(mine.data(), theirs.size(), nullptr,
+                               remote(theirs), &token));
+  // Nor is it an error that the memory is gone.
+  EXPECT_FALSE(half.link->read(mine.data(), 100, nullptr, {64, 0}, &token));
+  half.poll();
+  EXPECT_TRUE(half.notes.completed.empty());
+  EXPECT_EQ(half.notes.lost, "");
+  // The peer says itself why.
+  put(peer, eager(1, 3), "why");
+  half.poll();
+  EXPECT_EQ(half.notes.payloads, std::vector<std::string>{"why"});
+}
+
+TEST(ShmLinkTest, MemoryThatIsGoneThoughThePeerGoesOnIsAnError) {
+  HalfLink half(memoryOfThisProcess());
+  char byte = 0;
+  int token = 0;
+  EXPECT_FALSE(half.link->read(&byte, 1, nullptr, {64, 0}, &token));
+  half.poll();
+  EXPECT_NE(half.notes.lost.find("reading its memory"), std::string::npos);
+}
+
+// Whether or not there is room in the ring.
+TEST(ShmLinkTest, ALinkThatFailsLetsGo) {
+  const std::string payload(400 << 10, 'x');
+  int token = 0;
+  for (const bool full : {false, true}) {
+    HalfLink half;
+    FrameReader peer(half.segment->incoming(End::kTaker), 1 << 20);
+    if (full) {
+      ASSERT_FALSE(
+          half.link->send(eager(1, payload.size()), payload.data(), &token));
+    }
+    EXPECT_FALSE(peer.hasLetGo());
+    half.link->finishWith(eager(2, 3), "why");
+    EXPECT_TRUE(peer.hasLetGo());
+  }
+  HalfLink abandoned;
+  abandoned.link->abandon();
+  EXPECT_TRUE(
+      FrameReader(abandoned.segment->incoming(End::kTaker), 1).hasLetGo());
+  HalfLink orderly;
+  orderly.link->finish();
+  EXPECT_FALSE(
+      FrameReader(orderly.segment->incoming(End::kTaker), 1).hasLetGo());
 }
 
 }  // namespace

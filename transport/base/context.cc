@@ -139,20 +139,21 @@ void Context::close() {
     Lifelines::instance().leave(worldNonce_, nonce_);
     lock.lock();
   }
-  device_->connector().removeParty(nonce_);
+  if (cause_ == nullptr) {
+    cause_ = std::make_shared<Cause>(closedCause());
+  }
+  // As when a context fails: nothing refers to the memory of an operation by
+  // the time that it ends.
   for (int peer = 0; peer < size(); peer++) {
     if (Pair* pair = pairAt(peer)) {
       pair->abandon();
     }
   }
-  // Now that no link uses the memory of an operation.
-  if (cause_ == nullptr) {
-    cause_ = std::make_shared<Cause>(closedCause());
-    failPending();
-  }
+  failPending();
   if (direct_ != nullptr) {
     direct_->fail();
   }
+  device_->connector().removeParty(nonce_);
   domain().changed();
 }
 

@@ -246,16 +246,22 @@ bool ShmLink::copyFrom(const Read& read) {
   return error == 0;
 }
 
-// 0, or errno.
+// 0, or errno. Where the kernel reads nothing, reads() has found the loan
+// current after the message was announced: its bytes are still there.
 int ShmLink::copyNow(const Read& read) {
   auto& statistics = poller_.statistics();
-  if (const char* lent = loans_.find(read.remote, read.bytes)) {
+  const auto state = memory_.permitted() ? Loans::State::kCurrent
+                                         : Loans::State::kThere;
+  if (const char* lent = loans_.find(read.remote, read.bytes, state)) {
     std::memcpy(read.local, lent, read.bytes);
+    std::atomic_thread_fence(std::memory_order_acquire);
     statistics.bytesLent += read.bytes;
-    return 0;
+    return loans_.find(read.remote, read.bytes, Loans::State::kThere) == lent
+               ? 0
+               : EFAULT;
   }
   if (!memory_.permitted()) {
-    return EPERM;  // a loan that has ended in the middle of a message
+    return EFAULT;
   }
   statistics.systemCalls += 2;
   return memory_.read(read.local, read.remote, read.bytes);

@@ -85,8 +85,9 @@ void Loans::onByte(char byte) {
 
 void Loans::borrow(const Notice& notice) {
   base::UniqueFd memory = std::move(memory_);
+  // A message may still be read out of one that is only withdrawn.
   std::erase_if(borrowed_, [](const Borrowed& borrowed) {
-    return !borrowed.allocation->current();
+    return borrowed.allocation->freed();
   });
   if (!memory || borrowed_.size() >= kMostLoans) {
     return;
@@ -99,12 +100,13 @@ void Loans::borrow(const Notice& notice) {
   }
 }
 
-const char* Loans::find(uint64_t remote, size_t bytes) const {
+const char* Loans::find(uint64_t remote, size_t bytes, State state) const {
   for (const Borrowed& borrowed : borrowed_) {
     const Allocation& allocation = *borrowed.allocation;
     const uint64_t offset = remote - borrowed.address;
     if (remote >= borrowed.address && offset <= allocation.bytes() &&
-        bytes <= allocation.bytes() - offset && allocation.current()) {
+        bytes <= allocation.bytes() - offset &&
+        (state == State::kThere ? !allocation.freed() : allocation.current())) {
       return allocation.data() + offset;
     }
   }

@@ -30,8 +30,15 @@ class Loans {
   bool receive(int socket);
 
   // Where these bytes of the peer's memory are mapped here; null: nowhere.
-  // They may be copied before the next call.
-  const char* find(uint64_t remote, size_t bytes) const;
+  // They may be copied before the next call of receive(), but count only if
+  // the memory is there afterwards, too.
+  //
+  // kCurrent: what is mapped is what the peer sees. kThere: the same, for bytes
+  // that were announced before an operation of the peer's that failed took the
+  // allocation back: they stay as they were.
+  enum class State : uint8_t { kCurrent, kThere };
+  const char* find(uint64_t remote, size_t bytes,
+                   State state = State::kCurrent) const;
 
  private:
   // What a descriptor is sent with, behind one byte that tells it from a ring.

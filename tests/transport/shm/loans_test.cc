@@ -17,6 +17,7 @@
 #include "gloo/transport/shm/device.h"
 #include "gloo/transport/unbound_buffer.h"
 #include "tests/support/spawn.h"
+#include "tests/transport/shm/harness.h"
 #include "transport/shm/descriptor_message.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -28,6 +29,7 @@ using transport::base::UniqueFd;
 using transport::shm::allocate;
 using transport::shm::Loans;
 using transport::shm::Memory;
+using transport::shm::ShmLink;
 
 struct Ends {
   UniqueFd owner;
@@ -181,6 +183,66 @@ TEST(LoansTest, TwoDescriptorsAtOnceAreNotKept) {
   ASSERT_EQ(::sendmsg(ends.owner.get(), &header, 0), 17);
   receiveAll(borrower, ends.borrower.get());
   EXPECT_EQ(openDescriptors(), before);
+}
+
+// As an operation does that fails.
+void withdraw(const Memory& memory) {
+  auto& all = SharedAllocations::instance();
+  all.withdraw(all.find(addressOf(bytesOf(memory))).id, 0, 4096);
+}
+
+// Memory of this process, lent to a link of it.
+struct LentToLink {
+  explicit LentToLink(transport::shm::ProcessMemory reads = {})
+      : half(std::move(reads)), memory(allocate(8192)) {
+    std::memset(memory.data(), 'a', 8192);
+    lend(memory);
+  }
+
+  void lend(const Memory& other) {
+    owner.lend(half.otherSocket.get(), bytesOf(other), 8192);
+    half.link->onSocket();
+  }
+
+  transport::base::RemoteMemory at() const {
+    return {addressOf(bytesOf(memory)), 0};
+  }
+
+  HalfLink half;
+  Loans owner;
+  Memory memory;
+  std::string to = std::string(8192, '0');
+};
+
+// Where the kernel would read nothing.
+TEST(LoansTest, AMessageGoesOnOutOfAnAllocationThatIsWithdrawn) {
+  LentToLink lent;
+  ShmLink& link = *lent.half.link;
+  ASSERT_TRUE(link.reads(lent.at(), 8192, false));
+  ASSERT_TRUE(link.read(lent.to.data(), 100, nullptr, lent.at(), nullptr));
+  withdraw(lent.memory);
+  const Memory another = allocate(8192);
+  lent.lend(another);
+  EXPECT_TRUE(link.read(lent.to.data(), 8192, nullptr, lent.at(), nullptr));
+  EXPECT_EQ(lent.to, std::string(8192, 'a'));
+  // Not one that is announced later.
+  EXPECT_FALSE(link.reads(lent.at(), 8192, false));
+  // What is freed is gone.
+  const auto at = lent.at();
+  lent.memory = Memory();
+  EXPECT_FALSE(link.read(lent.to.data(), 8192, nullptr, at, nullptr));
+  lent.half.poll();
+  EXPECT_NE(lent.half.notes.lost, "");
+}
+
+TEST(LoansTest, WhatTheOwnerWritesAfterThatIsReadByTheKernel) {
+  const transport::shm::Secret secret = transport::shm::makeSecret();
+  LentToLink lent({::getpid(), reinterpret_cast<uint64_t>(&secret), secret});
+  withdraw(lent.memory);
+  std::memset(lent.memory.data(), 'b', 8192);
+  EXPECT_TRUE(lent.half.link->read(lent.to.data(), 8192, nullptr, lent.at(),
+                                   nullptr));
+  EXPECT_EQ(lent.to, std::string(8192, 'b'));
 }
 
 // The peer may send what it likes.

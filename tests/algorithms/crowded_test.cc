@@ -2,7 +2,11 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <chrono>
+#include <string>
+
 #include "gloo/barrier.h"
+#include "gloo/common/error.h"
 #include "gloo/context.h"
 #include "gloo/internal/cores.h"
 #include "gloo/transport/shm/device.h"
@@ -38,6 +42,11 @@ void stayOn(size_t first, size_t cores) {
   ASSERT_EQ(0, sched_setaffinity(0, sizeof(some), &some));
 }
 
+std::shared_ptr<transport::Device> makeDeviceOnOneCore() {
+  stayOn(0, 1);
+  return makeDevice();
+}
+
 class CrowdedTest : public ::testing::TestWithParam<int> {};
 
 // A broadcast's root writes all slots of a round, what comes next the same
@@ -60,12 +69,7 @@ TEST_P(CrowdedTest, BroadcastsAndWhatFollowsThem) {
 // More ranks than cores, though not more than the machine has.
 TEST_P(CrowdedTest, OnOneCore) {
   spawnContexts(
-      Mode::kProcesses,
-      [] {
-        stayOn(0, 1);
-        return makeDevice();
-      },
-      GetParam(),
+      Mode::kProcesses, makeDeviceOnOneCore, GetParam(),
       [](const ContextPtr& context) {
         unsigned seed = 0;
         for (const size_t count : {3, 5000, 40001, 100000, 600000}) {
@@ -104,6 +108,28 @@ TEST(CrowdedLaneTest, KnowsWhoIsOnTheSameCore) {
         }
         barrier(opts);
       });
+}
+
+// On one core, mostly before the other rank has seen that there are lanes.
+TEST(CrowdedTest, WhoLeavesAtOnceIsNamed) {
+  for (int turn = 0; turn < 10; turn++) {
+    spawnContexts(Mode::kProcesses, makeDeviceOnOneCore, 2,
+                  [](const ContextPtr& context) {
+                    if (context->rank == 0) {
+                      context->closeConnections();
+                      return;
+                    }
+                    context->setTimeout(std::chrono::seconds(5));
+                    std::string why;
+                    try {
+                      barrier(BarrierOptions(context));
+                    } catch (const IoException& e) {
+                      why = e.what();
+                    }
+                    EXPECT_NE(why.find("rank 0 left"), std::string::npos)
+                        << why;
+                  });
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, CrowdedTest, ::testing::Values(2, 3, 4, 5, 8));

@@ -148,6 +148,13 @@ void Context::share(Deadline deadline) {
   if (memory != nullptr) {
     auto lock = this->lock();
     direct_ = std::make_unique<DirectLanes>(*this, std::move(memory));
+    // What was heard while they were not there yet.
+    for (int peer = 0; peer < size(); peer++) {
+      const Pair* const pair = pairAt(peer);
+      if (pair != nullptr && pair->departed()) {
+        direct_->depart(peer);
+      }
+    }
     if (cause_ != nullptr) {
       direct_->fail();
     }

@@ -250,8 +250,8 @@ bool ShmLink::copyFrom(const Read& read) {
 // current after the message was announced: its bytes are still there.
 int ShmLink::copyNow(const Read& read) {
   auto& statistics = poller_.statistics();
-  const auto state = memory_.permitted() ? Loans::State::kCurrent
-                                         : Loans::State::kThere;
+  const auto state =
+      memory_.permitted() ? Loans::State::kCurrent : Loans::State::kThere;
   if (const char* lent = loans_.find(read.remote, read.bytes, state)) {
     std::memcpy(read.local, lent, read.bytes);
     std::atomic_thread_fence(std::memory_order_acquire);

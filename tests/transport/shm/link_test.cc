@@ -224,8 +224,8 @@ TEST(ShmLinkTest, WhatWasReadAfterThePeerLetGoDoesNotCount) {
                               remote(theirs), &token));
   EXPECT_EQ(mine.substr(0, theirs.size()), theirs);
   // More than one round reads.
-  ASSERT_FALSE(half.link->read(mine.data(), more.size(), nullptr, remote(more),
-                               &token));
+  ASSERT_FALSE(
+      half.link->read(mine.data(), more.size(), nullptr, remote(more), &token));
   peer.letGo();
   half.poll();
   half.poll();

@@ -240,8 +240,8 @@ TEST(LoansTest, WhatTheOwnerWritesAfterThatIsReadByTheKernel) {
   LentToLink lent({::getpid(), reinterpret_cast<uint64_t>(&secret), secret});
   withdraw(lent.memory);
   std::memset(lent.memory.data(), 'b', 8192);
-  EXPECT_TRUE(lent.half.link->read(lent.to.data(), 8192, nullptr, lent.at(),
-                                   nullptr));
+  EXPECT_TRUE(
+      lent.half.link->read(lent.to.data(), 8192, nullptr, lent.at(), nullptr));
   EXPECT_EQ(lent.to, std::string(8192, 'b'));
 }
 

@@ -87,22 +87,30 @@ LaneClaims::Outcome LaneClaims::enter(uint64_t tag,
 
 void LaneClaims::leave(int lane) {
   std::atomic<uint64_t>& mine = count(lane, rank_);
+  running_[lane].store(0, std::memory_order_relaxed);
   mine.store(mine.load(std::memory_order_relaxed) + 1,
              std::memory_order_release);
 }
 
-// kLinks: it is another's by now.
+// This thread has made the count odd, for that operation.
+LaneClaims::Outcome LaneClaims::entered(int lane, uint64_t name) {
+  running_[lane].store(name, std::memory_order_relaxed);
+  return Outcome::kLane;
+}
+
+// kLinks: it is another's by now, or a thread of this rank is about to find
+// out whether it is.
 LaneClaims::Outcome LaneClaims::enterKnown(int lane, uint64_t name) {
   std::atomic<uint64_t>& mine = count(lane, rank_);
   const std::atomic<uint64_t>& claim = board_.names[lane];
-  uint64_t before = mine.load(std::memory_order_relaxed);
+  // acquire: what ran before has left running_ before it made the count even
+  uint64_t before = mine.load(std::memory_order_acquire);
   if (before % 2 == 1 || !mine.compare_exchange_strong(
                              before, before + 1, std::memory_order_seq_cst)) {
-    return claim.load(std::memory_order_seq_cst) == name ? Outcome::kInUse
-                                                         : Outcome::kLinks;
+    return runs(lane, name) ? Outcome::kInUse : Outcome::kLinks;
   }
   if (claim.load(std::memory_order_seq_cst) == name) {
-    return Outcome::kLane;
+    return entered(lane, name);
   }
   mine.store(before, std::memory_order_release);
   return Outcome::kLinks;
@@ -124,19 +132,19 @@ LaneClaims::Outcome LaneClaims::enterLocked(uint64_t name, int* lane) {
 }
 
 LaneClaims::Outcome LaneClaims::enterClaimed(int lane, uint64_t name) {
-  const bool wasKnown =
-      known_[lane].exchange(name, std::memory_order_relaxed) == name;
+  known_[lane].store(name, std::memory_order_relaxed);
   std::atomic<uint64_t>& mine = count(lane, rank_);
   for (int i = 0; i < kPatience; i++) {
-    uint64_t before = mine.load(std::memory_order_relaxed);
+    uint64_t before = mine.load(std::memory_order_acquire);
     if (before % 2 == 0 && mine.compare_exchange_strong(
                                before, before + 1, std::memory_order_seq_cst)) {
-      return Outcome::kLane;
+      return entered(lane, name);
     }
-    if (wasKnown) {
+    if (runs(lane, name)) {
       return Outcome::kInUse;
     }
-    // A thread that knew the lane by another name has yet to see this one.
+    // A thread that knew the lane by another name has yet to see this one, or
+    // one that has begun with this one has yet to say so.
     sched_yield();
   }
   return Outcome::kTimeout;

@@ -67,6 +67,11 @@ class LaneClaims {
   Outcome enterKnown(int lane, uint64_t name);
   Outcome enterLocked(uint64_t name, int* lane);
   Outcome enterClaimed(int lane, uint64_t name);
+  Outcome entered(int lane, uint64_t name);
+  // After the count was seen to be odd.
+  bool runs(int lane, uint64_t name) const {
+    return running_[lane].load(std::memory_order_relaxed) == name;
+  }
   bool lock(std::chrono::milliseconds timeout, Outcome* why);
   void unlock();
   void refuse(uint64_t name);
@@ -81,6 +86,9 @@ class LaneClaims {
   const std::atomic<bool>& failed_;
   // The name that each lane had when this rank was in it last.
   std::atomic<uint64_t> known_[kLanes] = {};
+  // The name of this rank's operation that is in the lane; 0: none is known to
+  // be. An odd count alone may be that of a thread which will give way.
+  std::atomic<uint64_t> running_[kLanes] = {};
 };
 
 }  // namespace transport::base

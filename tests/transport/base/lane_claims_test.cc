@@ -42,6 +42,12 @@ class Ranks {
   std::atomic<uint32_t>& owner() {
     return *static_cast<std::atomic<uint32_t>*>(memory_.get());
   }
+  // Of rank 0 in a lane: behind the line of the lock and that of the claims.
+  std::atomic<uint64_t>& count(int lane) {
+    char* const counts = static_cast<char*>(memory_.get()) + 128;
+    return *reinterpret_cast<std::atomic<uint64_t>*>(counts +
+                                                     lane * size() * 128);
+  }
 
  private:
   struct Free {
@@ -177,6 +183,30 @@ TEST(LaneClaimsTest, NobodyWaitsForWhoeverIsStopped) {
 // Threads of several ranks come to the operations of many tags in orders of
 // their own. An operation may wait for all ranks, or, as a broadcast does at
 // its root, for none.
+// A thread that knew the lane by another tag makes the count odd for a moment,
+// until it sees that the lane is not that tag's any more.
+TEST(LaneClaimsTest, AnotherThreadThatGivesWayIsNoOperationOfTheTag) {
+  Ranks ranks(1);
+  const int lane = enter(ranks[0], 5);
+  ASSERT_GE(lane, 0);
+  leave(ranks[0], lane);
+  ASSERT_EQ(ranks.count(lane).fetch_add(1) % 2, 0U);
+  std::atomic<bool> over{false};
+  Outcome outcome = Outcome::kFailed;
+  std::thread next([&] {
+    int entered = -1;
+    outcome = ranks[0].enter(5, kTimeout, &entered);
+    EXPECT_EQ(entered, lane);
+    over = true;
+  });
+  while (!over && ranks.owner() == 0) {
+    std::this_thread::yield();
+  }
+  ranks.count(lane).fetch_sub(1);
+  next.join();
+  EXPECT_EQ(outcome, Outcome::kLane);
+}
+
 class LaneClaimsRaceTest : public ::testing::TestWithParam<int> {};
 
 struct Instance {

@@ -77,6 +77,22 @@ bool Device::poll() {
   return moved;
 }
 
+namespace {
+
+// All 64 bits tell texts apart: FNV-1a (Fowler, Noll, Vo), and the finalizer of
+// splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
+uint64_t hashOf(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) {
+    hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  }
+  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9;
+  hash = (hash ^ (hash >> 27)) * 0x94d049bb133111eb;
+  return hash ^ (hash >> 31);
+}
+
+}  // namespace
+
 uint64_t hostIdentity() {
   static const std::string kernel = [] {
     std::ifstream file("/proc/sys/kernel/random/boot_id");
@@ -84,11 +100,7 @@ uint64_t hostIdentity() {
     file >> text;
     return text.empty() ? std::to_string(randomNonce()) : text;
   }();
-  std::string text = kernel + Environment::fromEnvironment().hostId;
-  // Two halves of different polynomial weight are enough to tell hosts apart.
-  const uint64_t high = crc32c(text);
-  text += "host";
-  return high << 32 | crc32c(text);
+  return hashOf(kernel + Environment::fromEnvironment().hostId);
 }
 
 uint32_t pidNamespace() {

@@ -60,7 +60,11 @@ bool Loans::sendNotice(int socket, int descriptor, const Notice& notice) {
 bool Loans::receive(int socket) {
   std::array<char, 64> bytes;
   base::UniqueFd descriptor;
-  const ssize_t n = receiveDescriptor(socket, bytes, descriptor);
+  // The descriptor comes with the first byte of its notice: while another one
+  // is incomplete, no more than the rest of that is read.
+  const size_t most =
+      noticeBytes_ == 0 ? bytes.size() : kNoticeBytes - noticeBytes_;
+  const ssize_t n = receiveDescriptor(socket, {bytes.data(), most}, descriptor);
   if (descriptor) {
     memory_ = std::move(descriptor);
   }

@@ -156,6 +156,22 @@ TEST(LoansTest, RingsMayStandBetweenTheBytesOfOthers) {
   EXPECT_NE(borrower.find(addressOf(bytesOf(memory)), 100), nullptr);
 }
 
+// The first read ends inside the first notice, with its descriptor.
+TEST(LoansTest, ADescriptorStaysWithItsNotice) {
+  const Ends ends;
+  const Memory first = allocate(100);
+  const Memory second = allocate(100);
+  Loans owner;
+  Loans borrower;
+  const std::vector<char> rings(50, 0);
+  ASSERT_EQ(::send(ends.owner.get(), rings.data(), rings.size(), 0), 50);
+  owner.lend(ends.owner.get(), bytesOf(first), 100);
+  owner.lend(ends.owner.get(), bytesOf(second), 100);
+  receiveAll(borrower, ends.borrower.get());
+  EXPECT_NE(borrower.find(addressOf(bytesOf(first)), 100), nullptr);
+  EXPECT_NE(borrower.find(addressOf(bytesOf(second)), 100), nullptr);
+}
+
 size_t openDescriptors() {
   const std::filesystem::directory_iterator open("/proc/self/fd");
   return static_cast<size_t>(std::distance(begin(open), end(open)));

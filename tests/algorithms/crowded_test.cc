@@ -111,7 +111,7 @@ TEST(CrowdedLaneTest, KnowsWhoIsOnTheSameCore) {
 }
 
 // On one core, mostly before the other rank has seen that there are lanes.
-TEST(CrowdedTest, WhoLeavesAtOnceIsNamed) {
+TEST(CrowdedLaneTest, WhoLeavesAtOnceIsNamed) {
   for (int turn = 0; turn < 10; turn++) {
     spawnContexts(Mode::kProcesses, makeDeviceOnOneCore, 2,
                   [](const ContextPtr& context) {

@@ -69,15 +69,19 @@ void CompletionQueues::release(ibv_cq* cq, int entries) {
 // Lazy: a queue whose event has not come is still armed.
 bool CompletionQueues::arm() {
   takeEvents();
-  bool all = true;
   for (Queue& queue : queues_) {
     if (!queue.armed) {
-      queue.armed = ibv_req_notify_cq(queue.cq.get(), 0) == 0;
+      const int error = ibv_req_notify_cq(queue.cq.get(), 0);
       systemCalls_++;
-      all = all && queue.armed;
+      if (error != 0) {
+        trouble_ =
+            "its completion queue cannot be armed: " + base::errnoText(error);
+        return false;
+      }
+      queue.armed = true;
     }
   }
-  return all;
+  return true;
 }
 
 void CompletionQueues::takeEvents() {

@@ -6,10 +6,9 @@
 // Under the domain's lock.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <string>
 #include <vector>
 
 #include "gloo/config.h"
@@ -37,15 +36,18 @@ class CompletionQueues {
       ibv_wc done[kBatch];
       const int n = ibv_poll_cq(queues_[i].cq.get(), kBatch, done);
       if (n != 0 || queues_[i].leaving != 0) {
-        moved |= taken(i, {done, static_cast<size_t>(std::max(n, 0))}, take);
+        moved |= taken(i, n, done, take);
       }
     }
     return moved;
   }
 
-  // From now on a completion makes the channel readable; false: not in every
-  // queue.
+  // From now on a completion makes the channel readable; false: poll again, and
+  // look for trouble.
   [[nodiscard]] bool arm();
+
+  // Why what completes is not known any more; empty: it is.
+  const std::string& trouble() const { return trouble_; }
 
   uint64_t completions() const { return completions_; }
   uint64_t systemCalls() const { return systemCalls_; }
@@ -62,17 +64,21 @@ class CompletionQueues {
 
   // Not a part of poll(), which finds nothing most often.
   template <typename Take>
-  [[gnu::noinline]] bool taken(size_t at, std::span<const ibv_wc> done,
+  [[gnu::noinline]] bool taken(size_t at, int n, const ibv_wc* done,
                                const Take& take) {
-    if (queues_[at].leaving != 0 && done.size() < kBatch) {
+    if (n < 0) {
+      trouble_ = "its completion queue cannot be polled";
+      return false;
+    }
+    if (queues_[at].leaving != 0 && n < kBatch) {
       queues_[at].used -= queues_[at].leaving;
       queues_[at].leaving = 0;
     }
-    completions_ += done.size();
-    for (const ibv_wc& completion : done) {
-      take(completion);
+    completions_ += static_cast<uint64_t>(n);
+    for (int i = 0; i < n; i++) {
+      take(done[i]);
     }
-    return !done.empty();
+    return n > 0;
   }
   Queue* find(ibv_cq* cq);
   bool grow(Queue& queue, int entries);
@@ -83,6 +89,7 @@ class CompletionQueues {
   std::vector<Queue> queues_;
   uint64_t completions_ = 0;
   uint64_t systemCalls_ = 0;
+  std::string trouble_;
 };
 
 }  // namespace transport::ibverbs

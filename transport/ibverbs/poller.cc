@@ -56,7 +56,14 @@ void VerbsPoller::watch(int fd, uint64_t data) {
   }
 }
 
+void VerbsPoller::ignore(int fd) {
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+}
+
 uint32_t VerbsPoller::add() {
+  if (!lost_.empty()) {
+    GLOO_THROW_IO_EXCEPTION(lost_);
+  }
   if (free_.empty()) {
     if (places_.size() == kMaxPlaces) {
       GLOO_THROW_IO_EXCEPTION("More than ", kMaxPlaces,
@@ -86,9 +93,7 @@ void VerbsPoller::attach(uint32_t place, VerbsLink& link, int socket) {
   places_[place].link = &link;
 }
 
-void VerbsPoller::ignoreSocket(int socket) {
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket, nullptr);
-}
+void VerbsPoller::ignoreSocket(int socket) { ignore(socket); }
 
 void VerbsPoller::touch(uint32_t place) {
   if (!places_[place].touched) {
@@ -104,6 +109,11 @@ bool VerbsPoller::poll() {
     moved = look();
   }
   const bool taken = queues_.poll([this](const ibv_wc& done) { take(done); });
+  if (!queues_.trouble().empty() && lost_.empty()) [[unlikely]] {
+    giveUp(MakeString("RDMA device ", adapter_.chosen().device, ": ",
+                      queues_.trouble(), " (is the device gone?)"));
+    moved = true;
+  }
   if (!touched_.empty()) {
     moved |= settle(!taken);
   }
@@ -139,9 +149,10 @@ bool VerbsPoller::look() {
   bool moved = false;
   for (int i = 0; i < n; i++) {
     const uint64_t id = events[static_cast<size_t>(i)].data.u64;
-    if (id == kAsyncEvents) {
-      onEvents();
-    } else if (id != kChannel) {  // whose events arm() takes
+    if (id == kAsyncEvents || id == kChannel) {
+      onDevice(id, events[static_cast<size_t>(i)].events);
+      moved |= !lost_.empty();
+    } else {
       const auto place = static_cast<uint32_t>(id >> kPlaceShift);
       if (places_[place].link != nullptr && tagOf(place, false) == id) {
         places_[place].link->onSocket();
@@ -151,6 +162,30 @@ bool VerbsPoller::look() {
   }
   checkPort();
   return moved;
+}
+
+// An error of a descriptor stays: the device was removed, or reset under us. It
+// may have told more.
+void VerbsPoller::onDevice(uint64_t id, uint32_t events) {
+  const bool gone = (events & (EPOLLERR | EPOLLHUP)) != 0;
+  if (id == kAsyncEvents || gone) {
+    onEvents();
+  }  // the channel's are arm()'s to take
+  if (gone) {
+    giveUp(MakeString("RDMA device ", adapter_.chosen().device,
+                      " is gone (was it removed, or reset?)"));
+  }
+}
+
+// For good: what is made with the device from now on would not work either, and
+// its descriptors may be readable for ever.
+void VerbsPoller::giveUp(const std::string& why) {
+  if (lost_.empty()) {
+    lost_ = why;
+    ignore(adapter_.context()->async_fd);
+    ignore(adapter_.channel()->fd);
+    forEachLink([&](VerbsLink& link) { link.fail(why); });
+  }
 }
 
 // Handlers may touch, add and remove links meanwhile.
@@ -168,7 +203,7 @@ bool VerbsPoller::look() {
 }
 
 bool VerbsPoller::arm() {
-  const bool armed = queues_.arm();
+  const bool armed = !lost_.empty() || queues_.arm();
   looks_ = 2;  // before falling asleep, and after
   lookSoon();
   return !armed ||
@@ -228,7 +263,7 @@ void VerbsPoller::onEvent(const ibv_async_event& event) {
       break;
     case IBV_EVENT_CQ_ERR:
     case IBV_EVENT_DEVICE_FATAL:
-      forEachLink([&](VerbsLink& link) { link.fail(what); });
+      giveUp(what);
       break;
     case IBV_EVENT_PORT_ERR:
     case IBV_EVENT_PORT_ACTIVE:

@@ -40,7 +40,8 @@ class VerbsPoller final : public base::Poller {
 
   // ---- For links. ----
 
-  // A place for one queue pair. Throws IoException when there is none left.
+  // A place for one queue pair. Throws IoException when there is none left, or
+  // the device is lost.
   uint32_t add();
   void remove(uint32_t place);
   // What request ids of this place have in their upper half.
@@ -78,10 +79,13 @@ class VerbsPoller final : public base::Poller {
   };
 
   void watch(int fd, uint64_t data);
+  void ignore(int fd);
   void take(const ibv_wc& completion);
   void lookSoon();
   bool look();
   bool settle(bool drained);
+  void onDevice(uint64_t id, uint32_t events);
+  void giveUp(const std::string& why);
   void onEvents();
   void onEvent(const ibv_async_event& event);
   void checkPort();
@@ -99,6 +103,7 @@ class VerbsPoller final : public base::Poller {
   uint32_t untilLook_ = 1;  // the poll, from now, that looks at descriptors
   int looks_ = 0;           // so many of the next polls do
   int expected_ = 0;
+  std::string lost_;  // why no queue pair can be used any more; empty: they can
   bool portDown_ = false;
   Clock::time_point portDownSince_;
 };

@@ -24,6 +24,7 @@ ibv_comp_channel* createCompChannel(ibv_context* context) {
   channel->fd = channel->completions.fd;
   static_cast<FakeContext*>(context)->children++;
   fabric().alive["channel"]++;
+  fabric().channels.insert(channel.get());
   return channel.release();
 }
 
@@ -35,6 +36,7 @@ int destroyCompChannel(ibv_comp_channel* handle) {
   }
   static_cast<FakeContext*>(channel->context)->children--;
   fabric().alive["channel"]--;
+  fabric().channels.erase(channel);
   delete channel;
   return 0;
 }
@@ -78,17 +80,6 @@ int resizeCq(ibv_cq* handle, int cqe) {
   return 0;
 }
 
-// Events that nobody fetched go with it.
-void forgetEvents(FakeChannel& channel, const FakeCq* cq) {
-  auto& events = channel.completions.events;
-  const auto gone = std::remove(events.begin(), events.end(), cq);
-  for (auto left = events.end() - gone; left > 0; left--) {
-    eventfd_t one = 0;
-    eventfd_read(channel.completions.fd, &one);
-  }
-  events.erase(gone, events.end());
-}
-
 int destroyCq(ibv_cq* handle) {
   auto* cq = static_cast<FakeCq*>(handle);
   Lock lock(fabric().mutex);
@@ -100,7 +91,7 @@ int destroyCq(ibv_cq* handle) {
   }
   static_cast<FakeContext*>(cq->context)->children--;
   if (auto* channel = static_cast<FakeChannel*>(cq->channel)) {
-    forgetEvents(*channel, cq);
+    channel->completions.forget([cq](const auto* of) { return of == cq; });
     channel->children--;
   }
   fabric().completionQueues.erase(cq);
@@ -131,6 +122,9 @@ void ackCqEvents(ibv_cq* cq, unsigned count) {
 int pollCq(ibv_cq* handle, int most, ibv_wc* wc) {
   auto* cq = static_cast<FakeCq*>(handle);
   Lock lock(fabric().mutex);
+  if (fabric().failureOf(FakeCall::kPollCq) != 0) {
+    return -1;
+  }
   int count = 0;
   for (; count < most && !cq->entries.empty(); count++) {
     const Completion& entry = cq->entries.front();
@@ -148,6 +142,9 @@ int reqNotifyCq(ibv_cq* handle, int solicitedOnly) {
   Lock lock(fabric().mutex);
   if (const int error = fabric().failureOf(FakeCall::kReqNotify)) {
     return error;
+  }
+  if (fabric().removed) {
+    return EIO;
   }
   // What lies in the queue already makes no event: poll once more.
   if (cq->armed != FakeCq::Armed::kAny) {

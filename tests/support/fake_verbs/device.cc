@@ -1,5 +1,6 @@
 // Devices, contexts, ports, GIDs and asynchronous events.
 #include <arpa/inet.h>
+#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>

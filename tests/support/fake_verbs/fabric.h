@@ -33,8 +33,14 @@ struct EventQueue {
   void push(const Event& event);
   // Waits unless the descriptor is non-blocking; false: see errno.
   bool pop(std::mutex& mutex, Event* event);
+  // Those that nobody fetched.
+  template <typename Which>
+  void forget(const Which& which);
+  // The descriptor has an error for ever, as that of a device that is gone.
+  void end();
 
-  const int fd;
+  int fd = -1;
+  int writer = -1;
   std::deque<Event> events;  // under the fabric's mutex
 };
 
@@ -114,12 +120,14 @@ class FakeFabric {
   std::vector<FakePort> ports;
   std::vector<std::unique_ptr<ibv_device>> devices;
   std::set<FakeContext*> contexts;
+  std::set<FakeChannel*> channels;
   std::map<uint32_t, std::unique_ptr<FakeMr>> regions;  // by key
   std::map<uint32_t, std::unique_ptr<FakeQp>> queuePairs;
   std::set<FakeCq*> completionQueues;
   std::map<std::string, int> alive;
   std::vector<std::string> misuse;
   FakeCounts counts;
+  bool removed = false;  // the devices
   bool paused = false;
   bool held = false;
   unsigned alterOneIn = 0;  // 0: none

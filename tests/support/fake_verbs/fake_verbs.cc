@@ -94,23 +94,16 @@ void FakeFabric::raiseOnQp(ibv_event_type type, FakeQp& qp) {
 
 // Events that nobody fetched go with it.
 void FakeFabric::forgetEvents(const FakeQp& qp) {
-  auto& queue = static_cast<FakeContext*>(qp.context)->async;
-  const auto gone = std::remove_if(queue.events.begin(), queue.events.end(),
-                                   [&](const auto& event) {
-                                     switch (event.event_type) {
-                                       case IBV_EVENT_QP_FATAL:
-                                       case IBV_EVENT_QP_REQ_ERR:
-                                       case IBV_EVENT_QP_ACCESS_ERR:
-                                         return event.element.qp == &qp;
-                                       default:
-                                         return false;
-                                     }
-                                   });
-  for (auto left = queue.events.end() - gone; left > 0; left--) {
-    eventfd_t one = 0;
-    eventfd_read(queue.fd, &one);
-  }
-  queue.events.erase(gone, queue.events.end());
+  static_cast<FakeContext*>(qp.context)->async.forget([&](const auto& event) {
+    switch (event.event_type) {
+      case IBV_EVENT_QP_FATAL:
+      case IBV_EVENT_QP_REQ_ERR:
+      case IBV_EVENT_QP_ACCESS_ERR:
+        return event.element.qp == &qp;
+      default:
+        return false;
+    }
+  });
 }
 
 FakeVerbs::FakeVerbs(FakeVerbsConfig config)
@@ -237,6 +230,18 @@ void FakeVerbs::setPort(int port, ibv_port_state state) {
   Lock lock(fabric_->mutex);
   fabric_->ports[static_cast<size_t>(port) - 1].state = state;
   fabric_->kickAll();
+}
+
+void FakeVerbs::remove() {
+  Lock lock(fabric_->mutex);
+  fabric_->removed = true;
+  fabric_->paused = true;
+  for (FakeContext* context : fabric_->contexts) {
+    context->async.end();
+  }
+  for (FakeChannel* channel : fabric_->channels) {
+    channel->completions.end();
+  }
 }
 
 void FakeVerbs::alterSends(uint64_t seed, unsigned oneIn) {

@@ -65,6 +65,7 @@ enum class FakeCall {
   kPostSend,
   kPostRecv,
   kReqNotify,
+  kPollCq,  // with -1, whatever the error
 };
 
 struct FakeCounts {
@@ -119,6 +120,11 @@ class FakeVerbs {
   void raiseOnQp(ibv_event_type event, uint32_t qpn);
   void raise(ibv_event_type event, int port = 1);
   void setPort(int port, ibv_port_state state);
+
+  // Takes the devices from under their contexts, as the kernel does when they
+  // are removed or reset: descriptors have an error, arming fails, completions
+  // come no more.
+  void remove();
 
   // From now on, one of `oneIn` sends, at random, arrives with altered bytes,
   // or cut short.

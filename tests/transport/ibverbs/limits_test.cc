@@ -263,12 +263,6 @@ TEST_F(VerbsLimitsTest, WithoutInlineData) {
   works(3);
 }
 
-TEST_F(VerbsLimitsTest, ArmingThatFailsLosesNothing) {
-  start();
-  fakeVerbs().fail(FakeCall::kReqNotify, EIO, 20);
-  works(2);
-}
-
 TEST_F(VerbsLimitsTest, AForkThatCannotBePreparedForIsNoError) {
   start();
   fakeVerbs().fail(FakeCall::kForkInit, ENOSYS);

@@ -47,4 +47,15 @@ TEST(RdmaReport, SaysWhyAWantedPortCannotBeUsed) {
   EXPECT_THAT(out.str(), HasSubstr("does a subnet manager"));
 }
 
+TEST(RdmaReport, SaysThatADeviceIsOfAnotherKind) {
+  FakeVerbsConfig config;
+  config.transport = IBV_TRANSPORT_UNSPECIFIED;
+  const FakeVerbs fake(config);
+  std::ostringstream out;
+  EXPECT_FALSE(gloo_info::printRdma(out, {}));
+  EXPECT_THAT(out.str(), HasSubstr("fake0: a device without reliable connected "
+                                   "queue pairs (as EFA), unusable, firmware"));
+  EXPECT_THAT(out.str(), HasSubstr("this transport needs InfiniBand or RoCE"));
+}
+
 }  // namespace

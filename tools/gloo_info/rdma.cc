@@ -33,10 +33,11 @@ void printDevice(std::ostream& out, const ibverbs::RdmaDevice& device) {
     return;
   }
   const ibv_device_attr& attr = device.attr;
-  out << ": " << (device.iwarp ? "iWARP, " : "") << "firmware \"" << attr.fw_ver
-      << "\", queue pairs " << attr.max_qp << " of " << attr.max_qp_wr
-      << " requests, completion queues of " << attr.max_cqe << ", regions "
-      << attr.max_mr;
+  const std::string foreign = device.foreign();
+  out << ": " << foreign << (foreign.empty() ? "" : ", unusable, ")
+      << "firmware \"" << attr.fw_ver << "\", queue pairs " << attr.max_qp
+      << " of " << attr.max_qp_wr << " requests, completion queues of "
+      << attr.max_cqe << ", regions " << attr.max_mr;
   if (device.node >= 0) {
     out << ", near NUMA node " << device.node;
   }

@@ -44,10 +44,9 @@ std::string unusable(const RdmaDevice& device, int number) {
   if (!device.error.empty()) {
     return MakeString(device.name, ": ", device.error);
   }
-  if (device.iwarp) {
-    return MakeString(device.name,
-                      " is an iWARP device; this transport needs InfiniBand or "
-                      "RoCE");
+  if (const std::string kind = device.foreign(); !kind.empty()) {
+    return MakeString(device.name, " is ", kind,
+                      "; this transport needs InfiniBand or RoCE");
   }
   const Port* port = findPort(device, number);
   if (port == nullptr) {

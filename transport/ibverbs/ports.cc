@@ -126,6 +126,20 @@ std::string Gid::str() const {
   return interface.empty() ? all : all + ", " + interface;
 }
 
+std::string RdmaDevice::foreign() const {
+  switch (transport) {
+    case IBV_TRANSPORT_IB:
+      return std::string();
+    case IBV_TRANSPORT_IWARP:
+      return "an iWARP device";
+    case IBV_TRANSPORT_USNIC:
+    case IBV_TRANSPORT_USNIC_UDP:
+      return "a usNIC device";
+    default:
+      return "a device without reliable connected queue pairs (as EFA)";
+  }
+}
+
 std::vector<RdmaDevice> listDevices() {
   int count = 0;
   const std::unique_ptr<ibv_device*, decltype(api().freeDeviceList)> list(
@@ -141,7 +155,7 @@ std::vector<RdmaDevice> listDevices() {
     device.name = api().getDeviceName(handle);
     device.node =
         base::Topology::instance().nodeOfDevice(infinibandToBusID(device.name));
-    device.iwarp = handle->transport_type == IBV_TRANSPORT_IWARP;
+    device.transport = handle->transport_type;
     device.error = readDevice(handle, device);
     devices.push_back(std::move(device));
   }

@@ -38,11 +38,15 @@ struct Port {
 
 struct RdmaDevice {
   std::string name;
-  int node = -1;       // the NUMA node that it is near to; -1: unknown
-  bool iwarp = false;  // has queue pairs, but not those of this transport
+  int node = -1;  // the NUMA node that it is near to; -1: unknown
+  ibv_transport_type transport = IBV_TRANSPORT_IB;
   ibv_device_attr attr{};
   std::vector<Port> ports;
   std::string error;  // why it cannot be used; the rest is then unknown
+
+  // What kind of device it is, if its queue pairs are not InfiniBand's, which
+  // RoCE has too: "an iWARP device"; else empty.
+  std::string foreign() const;
 };
 
 // In libibverbs' order; none when there are none. Throws IoException when the

@@ -43,9 +43,8 @@ FakeFabric::FakeFabric(FakeVerbsConfig wanted)
   for (const std::string& name : config.devices) {
     auto device = std::make_unique<ibv_device>();
     std::strncpy(device->name, name.c_str(), sizeof(device->name) - 1);
-    device->node_type = config.iwarp ? IBV_NODE_RNIC : IBV_NODE_CA;
-    device->transport_type =
-        config.iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
+    device->node_type = IBV_NODE_CA;
+    device->transport_type = config.transport;
     devices.push_back(std::move(device));
   }
   device_ = std::thread([this] { runDevice(); });

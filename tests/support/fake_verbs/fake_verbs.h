@@ -35,7 +35,7 @@ struct FakePort {
 struct FakeVerbsConfig {
   std::vector<std::string> devices = {"fake0"};
   std::vector<FakePort> ports = {FakePort{}};  // of each device
-  bool iwarp = false;
+  ibv_transport_type transport = IBV_TRANSPORT_IB;
   uint32_t maxInlineBytes = 256;
   int maxCqe = 1 << 16;
   int maxQpWr = 1 << 12;

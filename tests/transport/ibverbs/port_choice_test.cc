@@ -79,6 +79,21 @@ TEST(PortChoice, TheFirstDeviceWithAnActivePort) {
   EXPECT_THAT(chosen.reason, HasSubstr("the first whose port is active"));
 }
 
+// EFA and usNIC: active ports, but no reliable connected queue pairs.
+TEST(PortChoice, DevicesOfAnotherKindAreLeftOutAndSaidToBe) {
+  RdmaDevice efa = roce("efa");
+  efa.transport = IBV_TRANSPORT_UNSPECIFIED;
+  RdmaDevice usnic = roce("usnic");
+  usnic.transport = IBV_TRANSPORT_USNIC_UDP;
+  EXPECT_EQ(choosePort({efa, usnic, roce("c")}, {}).device, "c");
+  EXPECT_THAT(refusal<IoException>({efa, usnic}, {}),
+              AllOf(HasSubstr("efa is a device without reliable connected "
+                              "queue pairs"),
+                    HasSubstr("usnic is a usNIC device")));
+  EXPECT_THAT(refusal<IoException>({efa}, named("efa")),
+              HasSubstr("needs InfiniBand or RoCE"));
+}
+
 TEST(PortChoice, ADeviceNearTheThreadComesFirstIfItsPortIsActive) {
   std::vector<RdmaDevice> devices = {roce("a"), roce("b", IBV_PORT_DOWN),
                                      roce("c"), roce("d")};
@@ -168,7 +183,7 @@ TEST(PortChoice, WhenNoDeviceCanBeUsedEachSaysWhy) {
   RdmaDevice closed = roce("b");
   closed.error = "it cannot be opened: Permission denied";
   RdmaDevice iwarp = roce("c");
-  iwarp.iwarp = true;
+  iwarp.transport = IBV_TRANSPORT_IWARP;
   EXPECT_THAT(
       refusal<IoException>({roce("a", IBV_PORT_DOWN), closed, iwarp}, {}),
       AllOf(HasSubstr("port 1 of a is not active"),

@@ -91,9 +91,9 @@ TEST(Ports, AListThatCannotBeHadIsAnError) {
 
 TEST(Ports, AnIwarpDeviceIsRecognised) {
   FakeVerbsConfig config;
-  config.iwarp = true;
+  config.transport = IBV_TRANSPORT_IWARP;
   const FakeVerbs fake(config);
-  EXPECT_TRUE(listDevices()[0].iwarp);
+  EXPECT_EQ(listDevices()[0].foreign(), "an iWARP device");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "gloo/common/error.h"
@@ -119,15 +120,51 @@ ContextHandle Adapter::open() {
 void Adapter::query() {
   int error = api().queryDevice(context_.get(), &device_);
   if (error == 0) {
-    error = api().queryPort(context_.get(), static_cast<uint8_t>(chosen_.port),
-                            &port_);
+    error = queryPort();
   }
   if (error != 0) {
     GLOO_THROW_IO_EXCEPTION("Cannot query RDMA device ", chosen_.device, ": ",
                             base::errnoText(error));
   }
-  mtu_ = settings_.mtu == 0 ? port_.active_mtu : mtuOf(settings_.mtu);
-  mtu_ = std::min(mtu_, port_.active_mtu);
+}
+
+int Adapter::queryPort() {
+  const int error = api().queryPort(context_.get(),
+                                    static_cast<uint8_t>(chosen_.port), &port_);
+  if (error == 0) {
+    chosen_.lid = port_.lid;
+    mtu_ = settings_.mtu == 0 ? port_.active_mtu : mtuOf(settings_.mtu);
+    mtu_ = std::min(mtu_, port_.active_mtu);
+  }
+  return error;
+}
+
+void Adapter::refresh() {
+  if (const int error = queryPort(); error != 0) {
+    GLOO_WARN("Cannot query port ", chosen_.port, " of RDMA device ",
+              chosen_.device, ": ", base::errnoText(error));
+  }
+  if (chosen_.gidIndex < 0) {
+    return;
+  }
+  ibv_gid gid{};  // an entry without one is all zeros, or an error
+  const bool read =
+      api().queryGid(context_.get(), static_cast<uint8_t>(chosen_.port),
+                     chosen_.gidIndex, &gid) == 0;
+  constexpr ibv_gid kNone{};
+  gidLost_ = !read || std::memcmp(gid.raw, kNone.raw, sizeof(gid.raw)) == 0;
+  if (!gidLost_) {
+    chosen_.gid.raw = gid;
+  }
+}
+
+void Adapter::requireAddress() const {
+  if (gidLost_) {
+    GLOO_THROW_IO_EXCEPTION(
+        "Port ", chosen_.port, " of RDMA device ", chosen_.device,
+        " has lost its GID ", chosen_.gid.str(),
+        " (was the address of its network interface removed?)");
+  }
 }
 
 uint64_t Adapter::maxMessage() const {

@@ -1,6 +1,5 @@
 // One port of one opened RDMA device: its context, protection domain and
-// completion channel, and what it can do. Immutable but for its verbs objects;
-// under the domain's lock.
+// completion channel, and what it can do. Under the domain's lock.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +27,12 @@ class Adapter {
   uint64_t maxMessage() const;
   int speedMbps() const;
 
+  // The port may have another address by now, which queue pairs made later
+  // tell their peers.
+  void refresh();
+  // Throws IoException when the port has lost its address.
+  void requireAddress() const;
+
   ibv_context* context() const { return context_.get(); }
   ibv_pd* pd() const { return pd_.get(); }
   ibv_comp_channel* channel() const { return channel_.get(); }
@@ -36,9 +41,11 @@ class Adapter {
   ContextHandle open();
   void checkSettings() const;
   void query();
+  int queryPort();
 
   attr settings_;
-  const ChosenPort chosen_;
+  ChosenPort chosen_;
+  bool gidLost_ = false;
   ContextHandle context_;
   ibv_device_attr device_{};
   ibv_port_attr port_{};

@@ -267,14 +267,25 @@ void VerbsPoller::onEvent(const ibv_async_event& event) {
       break;
     case IBV_EVENT_PORT_ERR:
     case IBV_EVENT_PORT_ACTIVE:
+    case IBV_EVENT_LID_CHANGE:
+    case IBV_EVENT_GID_CHANGE:
       if (event.element.port_num == adapter_.chosen().port) {
-        portDown_ = event.event_type == IBV_EVENT_PORT_ERR;
-        portDownSince_ = Clock::now();
-        GLOO_INFO(what, ", port ", event.element.port_num);
+        onPortEvent(event.event_type, what);
       }
       break;
     default:
       GLOO_DEBUG(what);
+  }
+}
+
+void VerbsPoller::onPortEvent(ibv_event_type type, const std::string& what) {
+  GLOO_INFO(what, ", port ", adapter_.chosen().port);
+  if (type == IBV_EVENT_PORT_ERR || type == IBV_EVENT_PORT_ACTIVE) {
+    portDown_ = type == IBV_EVENT_PORT_ERR;
+    portDownSince_ = Clock::now();
+  }
+  if (type != IBV_EVENT_PORT_ERR) {
+    adapter_.refresh();
   }
 }
 

@@ -88,6 +88,7 @@ class VerbsPoller final : public base::Poller {
   void giveUp(const std::string& why);
   void onEvents();
   void onEvent(const ibv_async_event& event);
+  void onPortEvent(ibv_event_type type, const std::string& what);
   void checkPort();
   template <typename Call>
   void forEachLink(const Call& call);

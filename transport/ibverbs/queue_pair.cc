@@ -30,7 +30,7 @@ QueuePair::QueuePair(Adapter& adapter, CompletionQueues& queues,
     : adapter_(adapter),
       queues_(queues),
       entries_(wanted.sends + wanted.receives),
-      cq_(queues.reserve(entries_)),
+      cq_((adapter.requireAddress(), queues.reserve(entries_))),
       psn_(static_cast<uint32_t>(base::randomNonce()) & 0xffffff) {
   try {
     create(wanted);

@@ -151,6 +151,20 @@ ibv_qp_state FakeVerbs::state(uint32_t qpn) const {
   return existing(*fabric_, qpn).state;
 }
 
+ibv_ah_attr FakeVerbs::path(uint32_t qpn) const {
+  Lock lock(fabric_->mutex);
+  return existing(*fabric_, qpn).attr.ah_attr;
+}
+
+size_t FakeVerbs::pendingEvents() const {
+  Lock lock(fabric_->mutex);
+  size_t count = 0;
+  for (const FakeContext* context : fabric_->contexts) {
+    count += context->async.events.size();
+  }
+  return count;
+}
+
 bool FakeVerbs::canBeWritten(const void* ptr, size_t bytes) const {
   const auto first = reinterpret_cast<uint64_t>(ptr);
   const auto overlaps = [=](uint64_t start, uint64_t length) {
@@ -229,6 +243,11 @@ void FakeVerbs::setPort(int port, ibv_port_state state) {
   Lock lock(fabric_->mutex);
   fabric_->ports[static_cast<size_t>(port) - 1].state = state;
   fabric_->kickAll();
+}
+
+void FakeVerbs::replacePort(int port, const FakePort& now) {
+  Lock lock(fabric_->mutex);
+  fabric_->ports[static_cast<size_t>(port) - 1] = now;
 }
 
 void FakeVerbs::remove() {

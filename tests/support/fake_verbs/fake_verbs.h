@@ -98,6 +98,10 @@ class FakeVerbs {
   // state one is in.
   std::vector<uint32_t> queuePairs() const;
   ibv_qp_state state(uint32_t qpn) const;
+  // Where it sends to.
+  ibv_ah_attr path(uint32_t qpn) const;
+  // Asynchronous events that nobody has fetched.
+  size_t pendingEvents() const;
 
   // Whether the device may still write to this memory: for a peer, or because
   // of a request that is on its way.
@@ -120,6 +124,7 @@ class FakeVerbs {
   void raiseOnQp(ibv_event_type event, uint32_t qpn);
   void raise(ibv_event_type event, int port = 1);
   void setPort(int port, ibv_port_state state);
+  void replacePort(int port, const FakePort& now);
 
   // Takes the devices from under their contexts, as the kernel does when they
   // are removed or reset: descriptors have an error, arming fails, completions

@@ -11,6 +11,23 @@ GLOO_NAMESPACE_BEGIN
 namespace transport::ibverbs {
 namespace {
 
+// The peer has its link already: it would take our silence for our death.
+void explain(SideChannel& side, const base::Hello& theirs, const char* why) {
+  internal::Cause cause;
+  cause.kind = internal::Cause::Kind::kIo;
+  cause.foundBy = theirs.dstRank;
+  cause.culprit = theirs.srcRank;
+  cause.text =
+      MakeString("cannot make a link to rank ", theirs.srcRank, ": ", why)
+          .substr(0, internal::Cause::kMaxText);
+  const std::vector<char> text = base::encode(cause);
+  base::FrameHeader header;
+  header.type = base::FrameType::kAbort;
+  header.payloadBytes = static_cast<uint32_t>(text.size());
+  side.sayReady();
+  side.sayLast(header, text.data());
+}
+
 class VerbsPending final : public base::PendingLink {
  public:
   // What the device refuses is told by complete(): a hello must be answered.
@@ -40,12 +57,18 @@ class VerbsPending final : public base::PendingLink {
     if (endpoint_ == nullptr) {
       throw IoException(error_);
     }
-    if (peerReceives_ == 0) {
-      connect(*endpoint_, theirs);
+    SideChannel side(std::move(socket));
+    try {
+      if (peerReceives_ == 0) {
+        connect(*endpoint_, theirs);
+      }
+      poller_.watchSocket(endpoint_->place(), side.fd());
+    } catch (const Exception& e) {
+      explain(side, theirs, e.what());
+      throw;
     }
     return std::make_unique<VerbsLink>(poller_, std::move(endpoint_),
-                                       std::move(socket), peerReceives_,
-                                       handler);
+                                       std::move(side), peerReceives_, handler);
   }
 
   std::string trouble() const override { return error_; }

@@ -23,14 +23,14 @@ bool isHosts(const base::Region* region) {
 }  // namespace
 
 VerbsLink::VerbsLink(VerbsPoller& poller, std::unique_ptr<Endpoint> endpoint,
-                     base::UniqueFd socket, uint32_t peerReceives,
+                     SideChannel side, uint32_t peerReceives,
                      base::LinkHandler& handler)
     : poller_(poller),
       endpoint_(std::move(endpoint)),
-      side_(std::move(socket)),
+      side_(std::move(side)),
       peerReceives_(peerReceives),
       handler_(handler) {
-  poller_.attach(endpoint_->place(), *this, side_.fd());
+  poller_.attach(endpoint_->place(), *this);
   expectSide(true);
   side_.sayReady();
 }

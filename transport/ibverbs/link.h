@@ -23,9 +23,9 @@ namespace transport::ibverbs {
 
 class VerbsLink final : public base::Link {
  public:
-  // The endpoint is connected. Throws IoException.
+  // The endpoint is connected, the side channel's socket watched.
   VerbsLink(VerbsPoller& poller, std::unique_ptr<Endpoint> endpoint,
-            base::UniqueFd socket, uint32_t peerReceives,
+            SideChannel side, uint32_t peerReceives,
             base::LinkHandler& handler);
   ~VerbsLink() override;
 

@@ -88,9 +88,11 @@ void VerbsPoller::remove(uint32_t place) {
   free_.push_back(place);
 }
 
-void VerbsPoller::attach(uint32_t place, VerbsLink& link, int socket) {
+void VerbsPoller::watchSocket(uint32_t place, int socket) {
+  if (!lost_.empty()) {
+    GLOO_THROW_IO_EXCEPTION(lost_);
+  }
   watch(socket, tagOf(place, false));
-  places_[place].link = &link;
 }
 
 void VerbsPoller::ignoreSocket(int socket) { ignore(socket); }

@@ -49,9 +49,10 @@ class VerbsPoller final : public base::Poller {
     return uint64_t{receives} << kReceiveBit | uint64_t{place} << kPlaceShift |
            uint64_t{places_[place].generation} << kGenerationShift;
   }
-  // From now on the link hears of its completions and its socket. Throws
-  // IoException.
-  void attach(uint32_t place, VerbsLink& link, int socket);
+  // Of the link that is to be attached. Throws IoException.
+  void watchSocket(uint32_t place, int socket);
+  // From now on the link hears of its completions and its socket.
+  void attach(uint32_t place, VerbsLink& link) { places_[place].link = &link; }
   // Before the socket is closed.
   void ignoreSocket(int socket);
   // The link settles at the end of the next poll.

@@ -19,6 +19,7 @@ namespace test {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
 // Of this process, until the end of the scope.
@@ -173,6 +174,18 @@ TEST_F(VerbsLimitsTest, AQueuePairThatDoesNotConnect) {
   fakeVerbs().fail(FakeCall::kModifyQp, ETIMEDOUT, 1, 2);
   EXPECT_THAT(connecting(),
               AllOf(HasSubstr("queue pair"), HasSubstr("timed out")));
+}
+
+// The other one has its link already: INIT of both queue pairs, RTR and RTS of
+// the one that was called, come first.
+TEST_F(VerbsLimitsTest, ACallersQueuePairThatDoesNotConnectIsNamedByBoth) {
+  for (const int step : {4, 5}) {
+    start();
+    fakeVerbs().fail(FakeCall::kModifyQp, ENETUNREACH, 1, step);
+    EXPECT_THAT(connecting(),
+                ContainsRegex("cannot make a link.*Network is unreachable.*\n"
+                              ".*cannot make a link.*Network is unreachable"));
+  }
 }
 
 TEST_F(VerbsLimitsTest, LockedMemoryForBuffersOfThePair) {

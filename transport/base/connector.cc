@@ -27,6 +27,9 @@ constexpr milliseconds kCallerLimit{5000};
 // After accept() failed for want of a descriptor or of memory.
 constexpr milliseconds kAcceptPause{100};
 constexpr uint64_t kListener = 0;
+// A greeting may take long: the kernel looks for a way to the caller, for up to
+// a second. Who then waits for the lock, or for a deadline, comes first.
+constexpr milliseconds kTurn{50};
 
 }  // namespace
 
@@ -100,6 +103,7 @@ void Connector::Impl::removeParty(uint64_t nonce) {
 }
 
 bool Connector::Impl::poll() {
+  begun_ = Clock::now();
   const std::vector<uint64_t> stillborn = std::exchange(stillborn_, {});
   for (const uint64_t id : stillborn) {
     if (const auto at = calls_.find(id); at != calls_.end()) {
@@ -108,7 +112,7 @@ bool Connector::Impl::poll() {
   }
   std::array<epoll_event, 64> events;
   const int n = ::epoll_wait(epoll.get(), events.data(), events.size(), 0);
-  for (int i = 0; i < n; i++) {
+  for (int i = 0; i < n && !tookLong(); i++) {  // the rest is reported again
     if (events[i].data.u64 == kListener) {
       acceptAll();
     } else {
@@ -119,8 +123,10 @@ bool Connector::Impl::poll() {
   return n > 0 || !stillborn.empty();
 }
 
+bool Connector::Impl::tookLong() const { return Clock::now() - begun_ > kTurn; }
+
 void Connector::Impl::acceptAll() {
-  for (;;) {
+  while (!tookLong()) {
     UniqueFd socket;
     const int error = acceptFrom(listener_.get(), &socket);
     if (error != 0) {
@@ -342,6 +348,9 @@ void Connector::connect(uint64_t nonce, const SocketAddress& to,
 
 bool Connector::poll() {
   const bool moved = impl_->poll();
+  if (impl_->tookLong()) {
+    lookAtDeadlines();
+  }
   rest(!impl_->busy());
   return moved;
 }

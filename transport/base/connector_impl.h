@@ -29,6 +29,7 @@ class Connector::Impl {
   void cancel(uint64_t nonce, uint64_t tag);
   void removeParty(uint64_t nonce);
   bool poll();
+  bool tookLong() const;  // this poll
   bool arm() const;
   bool busy() const { return !calls_.empty(); }
   milliseconds nextTimer() const;
@@ -73,6 +74,7 @@ class Connector::Impl {
   Calls calls_;
   size_t callers_ = 0;
   uint64_t nextId_ = 1;
+  Clock::time_point begun_;          // the last poll
   std::vector<uint64_t> stillborn_;  // calls that could not even start
   RateLimit garbage_;
   RateLimit shortage_;

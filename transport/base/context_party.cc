@@ -67,6 +67,8 @@ Hello Context::onHello(const Hello& theirs) {
     answer.verdict = Verdict::kRefused;
     answer.text = MakeString("rank ", rank(), " cannot make a link to rank ",
                              theirs.srcRank, ": ", e.what());
+    // Nor with the others: each attempt may hold the device up for a second.
+    failNew(Cause::Kind::kIo, theirs.srcRank, answer.text);
     return answer;
   }
   p.nonce = theirs.srcNonce;

@@ -187,7 +187,8 @@ void ProgressDomain::drive(Lock& lock, const Ready& ready, Deadline deadline,
     letOthersIn(lock);
     if (moved) {
       // What others of this device move is no reason to wait past a deadline.
-      if (++movedRounds % Spinner::kLookEvery == 0 && deadline.expired()) {
+      const bool due = ++movedRounds % Spinner::kLookEvery == 0;
+      if ((std::exchange(lookDue_, false) || due) && deadline.expired()) {
         break;
       }
       continue;

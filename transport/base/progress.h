@@ -61,6 +61,8 @@ class Poller {
 
  protected:
   void rest(bool on) { resting_ = on; }
+  // poll() took so long that the driver's deadline may have passed.
+  inline void lookAtDeadlines();
 
  private:
   friend class ProgressDomain;
@@ -143,6 +145,7 @@ class ProgressDomain {
   Counters counters() const;  // REQUIRES the lock
 
  private:
+  friend class Poller;
   // A thread that waits while another one drives. `woken` is a futex: not a
   // condition variable, so that the sleeper asks for the lock by lock().
   struct Sleeper {
@@ -185,7 +188,8 @@ class ProgressDomain {
   std::atomic<int> wanted_{0};  // threads that want mutex_
   std::vector<Poller*> pollers_;
   uint32_t rounds_ = 0;
-  const int lookEvery_;  // rounds of polling between two looks at the clock
+  bool lookDue_ = false;  // at the driver's deadline
+  const int lookEvery_;   // rounds of polling between two looks at the clock
   const std::chrono::milliseconds longDoze_;  // of the background thread
   std::vector<Sleeper*> sleepers_;
   // Sequentially consistent, as are backgroundDeep_ and drives_: the leaving
@@ -211,6 +215,12 @@ class ProgressDomain {
   UniqueFd backgroundBell_;  // wakes the background thread
   std::thread thread_;
 };
+
+inline void Poller::lookAtDeadlines() {
+  if (domain_ != nullptr) {
+    domain_->lookDue_ = true;
+  }
+}
 
 inline void Poller::nudge() {
   if (domain_ != nullptr) {

@@ -128,6 +128,7 @@ class FakeFabric {
   std::vector<std::string> misuse;
   FakeCounts counts;
   bool removed = false;  // the devices
+  std::optional<std::chrono::milliseconds> noPeersAfter;
   bool paused = false;
   bool held = false;
   unsigned alterOneIn = 0;  // 0: none

@@ -250,6 +250,11 @@ void FakeVerbs::replacePort(int port, const FakePort& now) {
   fabric_->ports[static_cast<size_t>(port) - 1] = now;
 }
 
+void FakeVerbs::losePeers(std::chrono::milliseconds after) {
+  Lock lock(fabric_->mutex);
+  fabric_->noPeersAfter = after;
+}
+
 void FakeVerbs::remove() {
   Lock lock(fabric_->mutex);
   fabric_->removed = true;

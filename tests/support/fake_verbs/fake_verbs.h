@@ -126,6 +126,10 @@ class FakeVerbs {
   void setPort(int port, ibv_port_state state);
   void replacePort(int port, const FakePort& now);
 
+  // From now on no queue pair finds a way to its peer: connecting it fails
+  // after this time, as where nobody answers to the address (ETIMEDOUT).
+  void losePeers(std::chrono::milliseconds after);
+
   // Takes the devices from under their contexts, as the kernel does when they
   // are removed or reset: descriptors have an error, arming fails, completions
   // come no more.

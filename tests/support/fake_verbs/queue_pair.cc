@@ -126,8 +126,18 @@ bool isLegal(const FakeQp& qp, const ibv_qp_attr& attr, int mask) {
                      });
 }
 
+std::optional<std::chrono::milliseconds> searchTime() {
+  Lock lock(fabric().mutex);
+  return fabric().noPeersAfter;
+}
+
 int modifyQp(ibv_qp* handle, ibv_qp_attr* attr, int mask) {
   auto* qp = static_cast<FakeQp*>(handle);
+  const auto searched = searchTime();
+  if (searched && (mask & IBV_QP_AV) != 0) {
+    std::this_thread::sleep_for(*searched);
+    return ETIMEDOUT;
+  }
   Lock lock(fabric().mutex);
   if (const int error = fabric().failureOf(FakeCall::kModifyQp)) {
     return error;

@@ -32,6 +32,7 @@ struct FakeParty : Party {
 
   Hello onHello(const Hello& theirs) override {
     greeted++;
+    ::poll(nullptr, 0, static_cast<int>(takes.count()));
     Hello mine;
     mine.purpose = theirs.purpose;
     mine.verdict = verdict;
@@ -55,6 +56,7 @@ struct FakeParty : Party {
   const uint64_t nonce;
   Verdict verdict = Verdict::kAccepted;
   std::string text;
+  milliseconds takes{0};  // to answer
   int greeted = 0;
   std::vector<Hello> hellos;
   std::vector<UniqueFd> sockets;
@@ -159,6 +161,21 @@ TEST_F(ConnectorTest, ARefusalCarriesItsText) {
   EXPECT_EQ(Party::Failure::kRefused, alice.failures[0].first);
   EXPECT_EQ(bob.text, alice.failures[0].second);
   EXPECT_TRUE(bob.sockets.empty());
+}
+
+TEST_F(ConnectorTest, CallersWhoseAnswersTakeLongHoldNoDeadlineUp) {
+  bob.takes = milliseconds(100);
+  const UniqueFd silent = stranger();  // so that bob's connector does not rest
+  for (uint64_t tag = 1; tag <= 20; tag++) {
+    call(bob.nonce, tag);
+  }
+  for (int i = 0; i < 2; i++) {  // among the first callers, and the next ones
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_FALSE(waitFor([] { return false; }, milliseconds(150)));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(1000));
+  }
+  bob.takes = milliseconds(0);
+  EXPECT_TRUE(waitFor([&] { return alice.sockets.size() == 20; }));
 }
 
 TEST_F(ConnectorTest, NobodyThereIsUnreachable) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gloo/rendezvous/context.h"
+#include "tests/support/process_group.h"
 #include "tests/transport/contract/contract.h"
 #include "tests/transport/ibverbs/fake_devices.h"
 
@@ -18,6 +19,7 @@ GLOO_NAMESPACE_BEGIN
 namespace test {
 namespace {
 
+using std::chrono::milliseconds;
 using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
@@ -186,6 +188,16 @@ TEST_F(VerbsLimitsTest, ACallersQueuePairThatDoesNotConnectIsNamedByBoth) {
                 ContainsRegex("cannot make a link.*Network is unreachable.*\n"
                               ".*cannot make a link.*Network is unreachable"));
   }
+}
+
+// As on RoCE where the address of a peer is not resolved: one attempt tells.
+TEST_F(VerbsLimitsTest, PeersThatAreNotFoundHoldTheirCallersUpOnce) {
+  constexpr milliseconds kSearch{400};
+  start();
+  fakeVerbs().losePeers(kSearch);
+  const auto before = now();
+  EXPECT_THAT(connecting(8), HasSubstr("Connection timed out"));
+  EXPECT_LT(now() - before, 3 * kSearch * slowness());
 }
 
 TEST_F(VerbsLimitsTest, LockedMemoryForBuffersOfThePair) {

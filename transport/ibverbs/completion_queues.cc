@@ -32,8 +32,11 @@ bool CompletionQueues::grow(Queue& queue, int entries) {
   const int most = adapter_.device().max_cqe;
   const int least = queue.used + entries;
   const int wanted = std::min(most, std::max(least, 2 * queue.cq->cqe));
-  return least <= most && api().resizeCq(queue.cq.get(), wanted) == 0 &&
-         least <= queue.cq->cqe;
+  if (least > most || api().resizeCq(queue.cq.get(), wanted) != 0) {
+    return false;
+  }
+  queue.armed = false;  // whether it still is, nobody promises
+  return least <= queue.cq->cqe;
 }
 
 CompletionQueues::Queue& CompletionQueues::add(int entries) {

@@ -102,6 +102,7 @@ void VerbsLink::finish() {
   finishing_ = true;
   if (!endpoint_->destroyed()) {
     sends().sendEnd();
+    noticeError();
   }
 }
 

@@ -60,7 +60,8 @@ class VerbsLink final : public base::Link {
 
   // `number`: of the receive, or of the send.
   void onCompletion(const ibv_wc& completion, bool receive, uint32_t number);
-  void onSocket();
+  // False: there was nothing new.
+  bool onSocket();
   // After completions were taken (drained: there were none): reports, returns
   // credits, sends what waits. True if anything moved.
   bool settle(bool drained);

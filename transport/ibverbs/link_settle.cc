@@ -19,13 +19,13 @@ constexpr std::chrono::milliseconds kSuspect{250};
 
 // ---- The side channel ----
 
-void VerbsLink::onSocket() {
+bool VerbsLink::onSocket() {
   if (!side_) {
-    return;
+    return false;
   }
   switch (side_.read()) {
     case SideChannel::News::kNothing:
-      break;
+      return false;
     case SideChannel::News::kReady:
       expectSide(false);
       if (!endpoint_->destroyed()) {
@@ -43,6 +43,7 @@ void VerbsLink::onSocket() {
       touch();
       break;
   }
+  return true;
 }
 
 // Why the peer has given the queue pair up.
@@ -173,7 +174,8 @@ void VerbsLink::fail(const std::string& why) {
     return;
   }
   Guard guard(*this);
-  onSocket();
+  while (!muted_ && onSocket() && !guard.destroyed()) {
+  }
   if (!guard.destroyed() && !muted_) {
     lose(why, false);
   }

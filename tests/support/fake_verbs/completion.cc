@@ -77,6 +77,7 @@ int resizeCq(ibv_cq* handle, int cqe) {
     return EINVAL;
   }
   cq->cqe = cqe;
+  cq->armed = FakeCq::Armed::kNo;  // what its arming becomes is not specified
   return 0;
 }
 

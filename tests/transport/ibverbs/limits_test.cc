@@ -1,9 +1,11 @@
 // What is missing or used up: one clear error with the remedy, or less speed;
 // and nothing is left behind.
 #include <gmock/gmock.h>
+#include <poll.h>
 #include <sys/resource.h>
 
 #include <atomic>
+#include <barrier>
 #include <cerrno>
 #include <mutex>
 #include <string>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "gloo/rendezvous/context.h"
+#include "gloo/rendezvous/prefix_store.h"
 #include "tests/support/process_group.h"
 #include "tests/transport/contract/contract.h"
 #include "tests/transport/ibverbs/fake_devices.h"
@@ -279,6 +282,34 @@ TEST_F(VerbsLimitsTest, AQueueThatCannotGrowGetsANeighbour) {
   start(devices);
   fakeVerbs().fail(FakeCall::kResizeCq, ENOSYS, 999);
   works(5);
+}
+
+// Whose queue sleepers have armed before.
+TEST_F(VerbsLimitsTest, AQueueThatHasGrownWakesItsSleepers) {
+  FakeDevices devices = plainDevices();
+  devices.attr.receives = 512;
+  start(devices);
+  std::barrier<> together(2);
+  const auto before = now();
+  spawnSeats(Mode::kThreads, 2, [&](Seat& seat) {
+    const auto device = maker_();
+    std::vector<ContextPtr> contexts;
+    for (const char* name : {"a", "b", "c"}) {
+      contexts.push_back(device->createContext(seat.rank, seat.size));
+      contexts.back()->setTimeout(std::chrono::seconds(10));
+      contexts.back()->createAndConnectAllPairs(
+          std::make_shared<rendezvous::PrefixStore>(name, seat.store));
+      together.arrive_and_wait();
+      if (seat.rank == 0) {
+        awaitSignal(contexts.back(), 1);
+      } else {
+        ::poll(nullptr, 0, 50);  // for rank 0 to fall asleep, and arm
+        signal(contexts.back(), 0);
+      }
+      together.arrive_and_wait();
+    }
+  });
+  EXPECT_LT(now() - before, std::chrono::seconds(5) * slowness());
 }
 
 TEST_F(VerbsLimitsTest, WithoutInlineData) {

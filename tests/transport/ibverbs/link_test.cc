@@ -1,0 +1,112 @@
+// A link by itself, without a pair: what it tells its handler.
+#include "transport/ibverbs/link.h"
+
+#include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <poll.h>
+
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/fake_verbs/fake_verbs.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::ibverbs {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+struct Recorder : base::LinkHandler {
+  char* onPayload(const base::FrameHeader&) override { return payload.data(); }
+  void onFrame(const base::FrameHeader& header, const char*) override {
+    heard.push_back(header.type == base::FrameType::kAbort ? "abort" : "frame");
+  }
+  void onBound(uint32_t, uint64_t, const char*, size_t) override {}
+  void onWritten(uint32_t) override {}
+  void onComplete(void*) override {}
+  void onLost(internal::Cause cause, bool) override {
+    heard.push_back(cause.text);
+  }
+
+  std::array<char, base::kMaxControlPayload> payload;
+  std::vector<std::string> heard;
+};
+
+attr loopback() {
+  attr wanted;
+  wanted.hostname = "127.0.0.1";
+  return wanted;
+}
+
+// A link, and in place of the other one what its end is made of.
+class VerbsLinkTest : public testing::Test {
+ protected:
+  VerbsLinkTest() {
+    sockaddr_in in{};
+    in.sin_family = AF_INET;
+    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const base::UniqueFd listener = base::listenOn(
+        base::SocketAddress(reinterpret_cast<sockaddr*>(&in), sizeof(in)), 1);
+    base::UniqueFd ours;
+    (void)base::startConnect(base::localAddress(listener.get()), &ours);
+    awaitReadable(listener.get());
+    base::UniqueFd theirs;
+    EXPECT_EQ(base::acceptFrom(listener.get(), &theirs), 0);
+    theirs_ = std::make_unique<SideChannel>(std::move(theirs));
+
+    const Shape shape = shapeFor(poller_.adapter(), 1);
+    peer_ = std::make_unique<Endpoint>(poller_, shape);
+    auto endpoint = std::make_unique<Endpoint>(poller_, shape);
+    endpoint->connect(peer_->address());
+    peer_->connect(endpoint->address());
+    socket_ = ours.get();
+    poller_.watchSocket(endpoint->place(), socket_);
+    link_ = std::make_unique<VerbsLink>(poller_, std::move(endpoint),
+                                        SideChannel(std::move(ours)),
+                                        shape.credits, handler_);
+  }
+
+  static void awaitReadable(int fd) {
+    pollfd ready{fd, POLLIN, 0};
+    EXPECT_EQ(::poll(&ready, 1, 10000), 1);
+  }
+
+  test::FakeVerbs fake_;
+  VerbsPoller poller_{loopback()};
+  Recorder handler_;
+  std::unique_ptr<SideChannel> theirs_;
+  std::unique_ptr<Endpoint> peer_;
+  std::unique_ptr<VerbsLink> link_;
+  int socket_ = -1;
+};
+
+TEST_F(VerbsLinkTest, ThePeersReasonIsHeardBehindItsReadyByte) {
+  theirs_->sayReady();
+  base::FrameHeader abort;
+  abort.type = base::FrameType::kAbort;
+  theirs_->sayLast(abort, nullptr);
+  awaitReadable(socket_);
+  link_->fail("the queue pair failed");
+  EXPECT_THAT(handler_.heard,
+              ElementsAre("abort", HasSubstr("the queue pair failed")));
+}
+
+TEST_F(VerbsLinkTest, AFarewellThatCannotBePostedIsNoticed) {
+  theirs_->sayReady();
+  awaitReadable(socket_);
+  EXPECT_TRUE(link_->onSocket());
+  poller_.poll();
+  fake_.fail(test::FakeCall::kPostSend, ENOMEM);
+  link_->finish();
+  poller_.poll();
+  EXPECT_THAT(handler_.heard, ElementsAre(HasSubstr("could not be posted")));
+}
+
+}  // namespace
+}  // namespace transport::ibverbs
+GLOO_NAMESPACE_END

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <poll.h>
 
-#include <array>
 #include <barrier>
 #include <cerrno>
 #include <functional>

@@ -70,8 +70,8 @@ void Pair::fail(const internal::Cause& cause) {
   if (link_ != nullptr && !byeSent_) {
     sendAbort(cause);
   } else if (link_ != nullptr && (closedHere_ || !departed_) &&
-             (waits_ > 0 || !bounds_.empty())) {
-    // It may not have heard of our farewell, and has leave to write.
+             (waits_ > 0 || sends_ > 0 || !bounds_.empty())) {
+    // It may not have heard of our farewell, and has leave to use memory.
     link_->abandon();
   }
 }

@@ -56,6 +56,13 @@ std::unique_ptr<PendingLink> FakeFactory::prepare(int) {
   return std::make_unique<FakePending>(*this);
 }
 
+std::unique_ptr<PendingLink> FakeFactory::answer(int peers, const Hello&) {
+  if (options.watch->putOff.fetch_sub(1) > 0) {
+    throw transport::base::NotNowException("not now");
+  }
+  return prepare(peers);
+}
+
 std::unique_ptr<Region> FakeFactory::registerMemory(void* ptr, size_t bytes,
                                                     MemoryKind, Rights rights) {
   if (!needsRegions(options.shape)) {

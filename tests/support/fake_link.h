@@ -33,6 +33,8 @@ struct FakeWatch {
   static constexpr uint64_t kEveryFrame = UINT64_MAX;
   std::atomic<uint64_t> alterAtFrame{0};
   std::function<void(transport::base::FrameHeader&)> alter;
+  // So many callers are told to call again.
+  std::atomic<int> putOff{0};
   // Largest number of eager bytes under way, and that were granted.
   std::atomic<uint64_t> mostEager{0};
   // What the protocol must never do; counted.

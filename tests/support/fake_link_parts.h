@@ -121,6 +121,7 @@ class FakeFactory final : public LinkFactory, public Poller {
   LinkCaps caps() const override { return caps_; }
   const LinkCaps& capsRef() const { return caps_; }
   std::unique_ptr<PendingLink> prepare(int peers) override;
+  std::unique_ptr<PendingLink> answer(int peers, const Hello& theirs) override;
   std::unique_ptr<Region> registerMemory(void* ptr, size_t bytes, MemoryKind,
                                          Rights rights) override;
   void addStatistics(internal::Statistics&) const override {}

@@ -1,6 +1,7 @@
 #include "transport/auto/factory.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "gloo/common/error.h"
@@ -13,6 +14,10 @@ namespace {
 
 using base::Hello;
 using base::PendingLink;
+
+// For the links that ranks of one host should have, while there are many of
+// them at once. With less there are others.
+constexpr std::chrono::seconds kMostPatience{5};
 
 struct Candidate {
   std::string kind;
@@ -131,6 +136,11 @@ std::unique_ptr<PendingLink> AutoFactory::answer(int peers,
               {factory->kind(), std::move(pending), remedyFor(*factory)});
           return std::make_unique<AutoPending>(std::move(chosen));
         }
+      } catch (const base::NotNowException& e) {
+        if (mayPutOff()) {
+          throw;
+        }
+        why = e.what();
       } catch (const IoException& e) {
         why = e.what();
       }
@@ -140,6 +150,14 @@ std::unique_ptr<PendingLink> AutoFactory::answer(int peers,
     reasons += (reasons.empty() ? "" : "; ") + factory->kind() + ": " + why;
   }
   GLOO_THROW_IO_EXCEPTION(reasons);
+}
+
+// What should pass and does not is done without.
+bool AutoFactory::mayPutOff() {
+  if (!putOff_) {
+    putOff_ = Deadline::after(kMostPatience);
+  }
+  return !putOff_->expired();
 }
 
 std::unique_ptr<base::Region> AutoFactory::registerMemory(void* ptr,

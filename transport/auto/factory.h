@@ -6,9 +6,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "gloo/common/deadline.h"
 #include "gloo/config.h"
 #include "transport/base/link.h"
 
@@ -40,10 +42,13 @@ class AutoFactory final : public base::LinkFactory {
 
  private:
   std::string remedyFor(const base::LinkFactory& factory) const;
+  bool mayPutOff();
 
   const std::string kind_;
   const Factories factories_;
   const std::string remedy_;
+  // Callers are told to come again, since this was first so, until then.
+  std::optional<Deadline> putOff_;
 };
 
 }  // namespace transport::automatic

@@ -64,7 +64,8 @@ Hello Context::onHello(const Hello& theirs) {
     }
   } catch (const Exception& e) {
     p.answering.reset();
-    answer.verdict = Verdict::kRefused;
+    const bool passes = dynamic_cast<const NotNowException*>(&e) != nullptr;
+    answer.verdict = passes ? Verdict::kUnknown : Verdict::kRefused;
     answer.text = MakeString("rank ", rank(), " cannot make a link to rank ",
                              theirs.srcRank, ": ", e.what());
     // Nor with the others: each attempt may hold the device up for a second.

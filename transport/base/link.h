@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "gloo/common/error.h"
 #include "gloo/config.h"
 #include "gloo/internal/cause.h"
 #include "transport/base/memory.h"
@@ -271,6 +272,12 @@ class MemorySharer {
   virtual std::shared_ptr<const SharedAllocation> borrow(uint64_t id) = 0;
 };
 
+// What stands in the way will pass: the caller is told to call again.
+class NotNowException : public IoException {
+ public:
+  using IoException::IoException;
+};
+
 // Makes links; one for each device. Outlives them. Under the domain's lock.
 class LinkFactory {
  public:
@@ -279,7 +286,8 @@ class LinkFactory {
   virtual LinkCaps caps() const = 0;     // of the links it makes
   virtual std::unique_ptr<PendingLink> prepare(int peers) = 0;
   // The same for the side that was called, and knows what the caller sent.
-  // Throws IoException: the call is refused with that text.
+  // Throws IoException: the call is refused with that text. NotNowException:
+  // the caller repeats it, until its deadline.
   virtual std::unique_ptr<PendingLink> answer(int peers, const Hello& theirs) {
     (void)theirs;
     return prepare(peers);

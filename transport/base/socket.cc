@@ -256,6 +256,9 @@ std::string errnoRemedy(int error) {
       return "; raise the limit of open files of this process (ulimit -n)";
     case ENFILE:
       return "; raise the system's limit of open files (sysctl fs.file-max)";
+    case ETOOMANYREFS:
+      return "; more descriptors are on their way between this user's "
+             "processes than one may have open: raise that limit (ulimit -n)";
     case ENOBUFS:
       return "; the system is out of memory for sockets";
     case ENOMEM:

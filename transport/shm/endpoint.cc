@@ -10,6 +10,8 @@
 #include <fstream>
 
 #include "gloo/common/error.h"
+#include "gloo/common/string.h"
+#include "transport/base/link.h"
 #include "transport/shm/descriptor_message.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -161,6 +163,11 @@ Handover dial(const Secret& name) {
   const Name to(name);
   if (::connect(result.socket.get(), to.get(), to.length) != 0) {
     const int error = errno;
+    if (error == EAGAIN) {
+      throw base::NotNowException(
+          "no shared memory with the caller yet: too many connections to its "
+          "Unix socket wait to be accepted");
+    }
     GLOO_THROW_IO_EXCEPTION(
         "no shared memory with the caller: its Unix socket: ",
         base::errnoText(error),
@@ -176,8 +183,14 @@ Handover dial(const Secret& name) {
 void handOver(const Handover& to, const Secret& token, int memory) {
   if (sendDescriptor(to.socket.get(), token, memory) !=
       static_cast<ssize_t>(token.size())) {
-    GLOO_THROW_IO_EXCEPTION("cannot hand over shared memory: ",
-                            base::errnoText(errno));
+    const int error = errno;
+    const std::string why =
+        MakeString("cannot hand over shared memory: ", base::errnoText(error),
+                   base::errnoRemedy(error));
+    if (error == ETOOMANYREFS) {
+      throw base::NotNowException(why);
+    }
+    throw IoException(why);
   }
 }
 

@@ -50,10 +50,12 @@ class Endpoint {
 };
 
 // A connection to the endpoint of that name. Throws IoException, also when
-// there is no such endpoint on this host, or it is another user's.
+// there is no such endpoint on this host, or it is another user's;
+// NotNowException when it has too much to do.
 Handover dial(const Secret& name);
 
-// Hands `memory` over to it. Throws IoException.
+// Hands `memory` over to it. Throws IoException; NotNowException when too much
+// is being handed over.
 void handOver(const Handover& to, const Secret& token, int memory);
 
 }  // namespace transport::shm

@@ -154,6 +154,15 @@ TEST(EarlyAnswerTest, AMessageIsNotReadBeforeItWasSeen) {
       << text;
 }
 
+TEST(EarlyAnswerTest, WhoIsPutOffCallsAgain) {
+  FakeOptions options;
+  options.watch->putOff = 3;
+  EXPECT_EQ(
+      complaints(options, [](const ContextPtr& context) { meet(context); }),
+      "");
+  EXPECT_LT(options.watch->putOff, 0);
+}
+
 }  // namespace
 }  // namespace test
 GLOO_NAMESPACE_END

@@ -2,16 +2,24 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstddef>
+#include <cstring>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "gloo/common/error.h"
 #include "tests/support/sanitized.h"
+#include "transport/base/link.h"
 #include "transport/shm/endpoint.h"
+#include "transport/shm/greeting.h"
 #include "transport/shm/process_memory.h"
 #include "transport/shm/segment.h"
 
@@ -128,6 +136,18 @@ TEST(SegmentTest, TheMemoryOfARankIsBounded) {
   EXPECT_EQ(ringSizeFor(1).bytes, 256u << 10);
 }
 
+// Else as many bits would be kept as it says.
+TEST(GreetingTest, ANodeThatCannotBeIsRefused) {
+  Greeting greeting;
+  for (const int node : {-1, 0, 1023}) {
+    greeting.home = node;
+    EXPECT_EQ(decodeGreeting(encode(greeting)).home, node);
+  }
+  greeting.home = 1 << 30;
+  const std::string why = failureOf([&] { decodeGreeting(encode(greeting)); });
+  EXPECT_NE(why.find("NUMA node"), std::string::npos) << why;
+}
+
 TEST(EndpointTest, AHandoverArrivesWithItsTokenOnly) {
   Endpoint endpoint;
   auto segment = Segment::create(kSize, makeSecret());
@@ -144,6 +164,62 @@ TEST(EndpointTest, AHandoverArrivesWithItsTokenOnly) {
 TEST(EndpointTest, AnEndpointThatIsNotHereIsAnError) {
   const std::string why = failureOf([] { dial(makeSecret()); });
   EXPECT_NE(why.find("another host"), std::string::npos) << why;
+}
+
+void expectNotNow(const std::function<void()>& call, const char* part) {
+  try {
+    call();
+    FAIL() << "nothing was thrown";
+  } catch (const transport::base::NotNowException& e) {
+    EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
+  }
+}
+
+// Nobody accepts, as long as its rank is at something else.
+TEST(EndpointTest, AnEndpointWithTooManyCallersIsAskedAgain) {
+  const Secret name{};
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string text = "gloo-" + std::string(2 * name.size(), '0');
+  std::memcpy(address.sun_path + 1, text.data(), text.size());
+  const UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto length =
+      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  ASSERT_EQ(
+      ::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
+  ASSERT_EQ(::listen(listener.get(), 0), 0);
+  std::vector<Handover> callers;
+  expectNotNow(
+      [&] {
+        for (int i = 0; i < 10; i++) {
+          callers.push_back(dial(name));
+        }
+      },
+      "wait to be accepted");
+}
+
+// In a child, as it gives up its rights: to who has them there is no limit.
+TEST(EndpointTest, TooManyDescriptorsOnTheirWayAreAskedForAgain) {
+  constexpr int kMost = 40;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit value{kMost, kMost};
+    [[maybe_unused]] const int mayFail = ::setuid(54321);
+    ::setrlimit(RLIMIT_NOFILE, &value);
+    const Endpoint endpoint;
+    const Handover to = dial(endpoint.name());
+    expectNotNow(
+        [&] {
+          for (int i = 0; i < 2 * kMost + 10; i++) {
+            handOver(to, makeSecret(), STDIN_FILENO);
+          }
+        },
+        "ulimit -n");
+    ::_exit(::testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST(ProcessMemoryTest, AProcessWithoutTheSecretIsNotRead) {

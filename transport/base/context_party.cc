@@ -56,6 +56,12 @@ Hello Context::onHello(const Hello& theirs) {
     answer.verdict = Verdict::kRefused;
     return answer;
   }
+  makeLink(theirs, answer);
+  return answer;
+}
+
+// This end of it, or why there is none.
+void Context::makeLink(const Hello& theirs, Hello& answer) {
   Peer& p = peers_[static_cast<size_t>(theirs.srcRank)];
   try {
     p.answering = device_->factory().answer(size() - 1, theirs);
@@ -68,13 +74,14 @@ Hello Context::onHello(const Hello& theirs) {
     answer.verdict = passes ? Verdict::kUnknown : Verdict::kRefused;
     answer.text = MakeString("rank ", rank(), " cannot make a link to rank ",
                              theirs.srcRank, ": ", e.what());
-    // Nor with the others: each attempt may hold the device up for a second.
-    failNew(Cause::Kind::kIo, theirs.srcRank, answer.text);
-    return answer;
+    if (!passes) {
+      // Nor with the others: each attempt may hold the device up for a second.
+      failNew(Cause::Kind::kIo, theirs.srcRank, answer.text);
+    }
+    return;
   }
   p.nonce = theirs.srcNonce;
   answer.blob = p.answering->blob();
-  return answer;
 }
 
 // A lazy mesh is complete when all addresses are known to be of this run. A

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "gloo/internal/hash.h"
+
 GLOO_NAMESPACE_BEGIN
 namespace rendezvous {
 
@@ -20,9 +22,7 @@ bool isPlain(unsigned char c) {
 
 // FNV-1a, with a seed of the caller's.
 uint64_t hash(const std::string& key, uint64_t state) {
-  for (const unsigned char c : key) {
-    state = (state ^ c) * 0x100000001b3U;
-  }
+  state = internal::fnv1a(key, state);
   return state ^ (state >> 29);
 }
 
@@ -44,7 +44,7 @@ std::string fileNameOfKey(const std::string& key) {
   }
   std::snprintf(
       text, sizeof text, "-%016llx%016llx",
-      static_cast<unsigned long long>(hash(key, 0xcbf29ce484222325U)),
+      static_cast<unsigned long long>(hash(key, internal::kFnvBasis)),
       static_cast<unsigned long long>(hash(key + "*", 0x9e3779b97f4a7c15U)));
   return kHashed + encoded.substr(0, kKept) + text;
 }

@@ -3,19 +3,15 @@
 #include <algorithm>
 
 #include "gloo/common/string.h"
+#include "gloo/internal/hash.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace algorithms::verify {
 namespace {
 
 // Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
-// OOPSLA 2014: the finaliser of SplitMix64.
-uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
+// OOPSLA 2014: a step of SplitMix64.
+uint64_t mix(uint64_t x) { return internal::mixed(x + 0x9e3779b97f4a7c15); }
 
 uint64_t hashOf(int rank, size_t index) {
   return mix(mix(static_cast<uint64_t>(rank) + 1) + index);

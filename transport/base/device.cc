@@ -10,6 +10,7 @@
 
 #include "gloo/common/env.h"
 #include "gloo/common/error.h"
+#include "gloo/internal/hash.h"
 #include "transport/base/context.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -77,22 +78,6 @@ bool Device::poll() {
   return moved;
 }
 
-namespace {
-
-// All 64 bits tell texts apart: FNV-1a (Fowler, Noll, Vo), and the finalizer of
-// splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
-uint64_t hashOf(const std::string& text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) {
-    hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-  }
-  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9;
-  hash = (hash ^ (hash >> 27)) * 0x94d049bb133111eb;
-  return hash ^ (hash >> 31);
-}
-
-}  // namespace
-
 uint64_t hostIdentity() {
   static const std::string kernel = [] {
     std::ifstream file("/proc/sys/kernel/random/boot_id");
@@ -100,7 +85,9 @@ uint64_t hostIdentity() {
     file >> text;
     return text.empty() ? std::to_string(randomNonce()) : text;
   }();
-  return hashOf(kernel + Environment::fromEnvironment().hostId);
+  // All 64 bits tell hosts apart.
+  return internal::mixed(
+      internal::fnv1a(kernel + Environment::fromEnvironment().hostId));
 }
 
 uint32_t pidNamespace() {

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include "gloo/common/deadline.h"
+#include "gloo/internal/hash.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -16,13 +17,6 @@ constexpr int kPatience = 1 << 20;
 constexpr uint64_t kTaken = UINT64_MAX;  // being claimed
 
 size_t pairs(size_t bytes) { return (bytes + kPair - 1) / kPair * kPair; }
-
-// The finalizer of splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
-uint64_t mixed(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
 
 }  // namespace
 
@@ -152,7 +146,7 @@ LaneClaims::Outcome LaneClaims::enterClaimed(int lane, uint64_t name) {
 
 void LaneClaims::refuse(uint64_t name) {
   uint64_t* const sums = this->sums();
-  sums[rank_] += mixed(name);
+  sums[rank_] += internal::mixed(name);
   board_.refusing = 0;
   for (int rank = 0; rank < ranks_; rank++) {
     board_.refusing |= sums[rank] != sums[0] ? 1U : 0U;

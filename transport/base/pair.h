@@ -175,7 +175,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   bool boundWithdrawn(uint32_t index) const;
   void removeBound(uint32_t index);
   bool receivingExport(uint32_t key) const;
-  // The peer's buffer on this slot; valid as long as the pair.
+  // The peer's buffer on this slot; valid until it is released.
   const RemoteBound& useRemoteBound(int slot);
   void releaseRemoteBound(int slot);
   // What is kept of bound buffers, of both sides. For tests.

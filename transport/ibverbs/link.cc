@@ -134,7 +134,7 @@ void VerbsLink::abandon() {
 void VerbsLink::close() {
   expectSide(false);
   if (side_) {
-    poller_.ignoreSocket(side_.fd());
+    poller_.ignore(side_.fd());
     side_.close();
   }
 }

@@ -95,8 +95,6 @@ void VerbsPoller::watchSocket(uint32_t place, int socket) {
   watch(socket, tagOf(place, false));
 }
 
-void VerbsPoller::ignoreSocket(int socket) { ignore(socket); }
-
 void VerbsPoller::touch(uint32_t place) {
   if (!places_[place].touched) {
     places_[place].touched = true;

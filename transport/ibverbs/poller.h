@@ -54,7 +54,7 @@ class VerbsPoller final : public base::Poller {
   // From now on the link hears of its completions and its socket.
   void attach(uint32_t place, VerbsLink& link) { places_[place].link = &link; }
   // Before the socket is closed.
-  void ignoreSocket(int socket);
+  void ignore(int fd);
   // The link settles at the end of the next poll.
   void touch(uint32_t place);
   // Sockets are looked at in every poll while somebody waits for news there.
@@ -80,7 +80,6 @@ class VerbsPoller final : public base::Poller {
   };
 
   void watch(int fd, uint64_t data);
-  void ignore(int fd);
   void take(const ibv_wc& completion);
   void lookSoon();
   bool look();

@@ -180,9 +180,6 @@ TEST(LaneClaimsTest, NobodyWaitsForWhoeverIsStopped) {
   EXPECT_EQ(ranks[0].owner(), -1);
 }
 
-// Threads of several ranks come to the operations of many tags in orders of
-// their own. An operation may wait for all ranks, or, as a broadcast does at
-// its root, for none.
 // A thread that knew the lane by another tag makes the count odd for a moment,
 // until it sees that the lane is not that tag's any more.
 TEST(LaneClaimsTest, AnotherThreadThatGivesWayIsNoOperationOfTheTag) {
@@ -207,6 +204,9 @@ TEST(LaneClaimsTest, AnotherThreadThatGivesWayIsNoOperationOfTheTag) {
   EXPECT_EQ(outcome, Outcome::kLane);
 }
 
+// Threads of several ranks come to the operations of many tags in orders of
+// their own. An operation may wait for all ranks, or, as a broadcast does at
+// its root, for none.
 class LaneClaimsRaceTest : public ::testing::TestWithParam<int> {};
 
 struct Instance {

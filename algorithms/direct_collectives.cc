@@ -65,7 +65,7 @@ void DirectRun::broadcast() {
     } else {
       const bool offers = offer_.input.memory != 0;
       if (isRoot && !offers) {
-        copy(lane_.slotAlone(rank_, round), input_ + at, length);
+        lane_.copyOver(lane_.slotAlone(rank_, round), input_ + at, length);
       }
       publish(round);
     }
@@ -112,7 +112,13 @@ void DirectRun::allgather() {
     if (isInline) {
       publishInline(round, from, own.bytes);
     } else {
-      copy(mine(round), from + at, lengthOf(c, chunk, own.bytes));
+      // (Two ranks swap their slots: what is written is in the cache already.)
+      const size_t length = lengthOf(c, chunk, own.bytes);
+      if (size_ > 2) {
+        lane_.copyOver(mine(round), from + at, length);
+      } else {
+        copy(mine(round), from + at, length);
+      }
       publish(round);
     }
     // It is in the cache, and the others need a moment.
@@ -140,9 +146,6 @@ void DirectRun::alltoall() {
   const size_t piece =
       isPair ? lane_.slotBytes()
              : lane_.slotBytes() / static_cast<size_t>(size_) / kLine * kLine;
-  const auto place = [&](int rank) {
-    return isPair ? 0 : static_cast<size_t>(rank) * piece;
-  };
   const auto part = [&](int rank) {
     return static_cast<size_t>(rank) * bytes_;
   };
@@ -168,7 +171,8 @@ void DirectRun::alltoall() {
     const uint64_t round = begin();
     for (int rank = 0; rank < size_; rank++) {
       if (rank != rank_) {
-        copy(mine(round) + place(rank), input_ + part(rank) + at, length);
+        copy(lane_.slotBetween(rank_, rank, round, piece),
+             input_ + part(rank) + at, length);
       }
     }
     publish(round);
@@ -183,7 +187,8 @@ void DirectRun::alltoall() {
     for (int rank = 0; rank < size_; rank++) {
       if (rank != rank_) {
         waitFor(rank, round);
-        copy(output_ + part(rank) + at, of(rank, round) + place(rank_), length);
+        copy(output_ + part(rank) + at,
+             lane_.slotBetween(rank, rank_, round, piece), length);
       }
     }
     c++;

@@ -185,15 +185,20 @@ void DirectRun::swapAllreduce() {
 }
 
 // Chunk c comes in, is reduced and goes out in the rounds first + c, + c + 1
-// and + c + 2. What comes in two rounds later takes its place but for the slice
-// that holds a result, which goes out in that same round: slices of all chunks
-// lie alike, also of a shorter one at the end.
+// and + c + 2. What comes in two rounds later takes its place but for what
+// holds a result, which goes out in that same round: slices of all chunks lie
+// alike, also of a shorter one at the end. A slice on its way to its owner lies
+// where slotBetween() says, and a result where the owner's slice for itself
+// would.
 void DirectRun::staged(bool everybody) {
   const bool wanted = everybody || rank_ == request_.root;
-  const size_t chunks = piecesOf(bytes_, whole(lane_.slotBytes()));
-  const size_t chunk = wholeUp((bytes_ + chunks - 1) / chunks);
   const auto ranks = static_cast<size_t>(size_);
-  const size_t piece = wholeUp((chunk + ranks - 1) / ranks);
+  // So many slices of one length fit a slot.
+  const size_t longest = ranks * whole(lane_.slotBytes() / ranks);
+  const size_t chunks = piecesOf(bytes_, longest);
+  const size_t piece =
+      wholeUp((bytes_ + chunks * ranks - 1) / (chunks * ranks));
+  const size_t chunk = ranks * piece;
   uint64_t first = lane_.round() + 1;
   const auto slice = [&](size_t c, int rank) {
     const auto index = static_cast<size_t>(rank);
@@ -204,8 +209,8 @@ void DirectRun::staged(bool everybody) {
     for (int rank = 0; rank < size_; rank++) {
       const Part part = slice(c, rank);
       if (rank != rank_) {
-        copy(mine(first + c) + part.begin, input_ + c * chunk + part.begin,
-             part.bytes);
+        copy(lane_.slotBetween(rank_, rank, first + c, piece),
+             input_ + c * chunk + part.begin, part.bytes);
       }
     }
   };
@@ -216,7 +221,9 @@ void DirectRun::staged(bool everybody) {
     combine(
         result,
         [&](int rank) {
-          return rank == rank_ ? input_ + at : of(rank, first + c) + part.begin;
+          return rank == rank_
+                     ? input_ + at
+                     : lane_.slotBetween(rank, rank_, first + c, piece);
         },
         part.bytes);
     if (wanted) {
@@ -284,7 +291,7 @@ void DirectRun::reducePair() {
     length = std::min(chunk, bytes_ - at);
     const uint64_t round = begin();
     if (!isRoot) {
-      copy(mine(round), input_ + at, length);
+      lane_.copyOver(mine(round), input_ + at, length);
     }
     publish(round);
     if (isRoot || (mayOffer && at == 0)) {
@@ -308,8 +315,9 @@ void DirectRun::reduceScatter() {
   // Two ranks have one part to send each.
   const size_t piece =
       whole(lane_.slotBytes() / (isPair ? 1 : static_cast<size_t>(size_)));
-  const auto place = [&](int rank) {
-    return isPair ? 0 : static_cast<size_t>(rank) * piece;
+  // (Or to itself: that place is nobody else's.)
+  const auto between = [&](int from, int to, uint64_t round) {
+    return lane_.slotBetween(from, to, round, piece);
   };
   if (sharedBytes_ <= Line::kPayloadBytes) {
     return reduceInline(target, own, true);
@@ -334,7 +342,7 @@ void DirectRun::reduceScatter() {
       const Part part = partOf(offsets, rank);
       // In place the own part is overwritten before it is read, but for two.
       if (rank != rank_ || (request_.inPlace && !isPair)) {
-        copy(mine(round) + place(rank), input_ + part.begin + at,
+        copy(between(rank_, rank, round), input_ + part.begin + at,
              lengthOf(c, piece, part.bytes));
       }
     }
@@ -352,7 +360,7 @@ void DirectRun::reduceScatter() {
           [&](int rank) {
             return rank == rank_ && !request_.inPlace
                        ? ownInput
-                       : of(rank, round) + place(rank_);
+                       : between(rank, rank_, round);
           },
           length);
     }

@@ -2,7 +2,9 @@
  * published the round before, writes its slot of this round, publishes, and
  * reads the slots of those that it chooses to wait for. Slots are used in turn;
  * with -D RANKS=2 they are swapped as well. With -D BROADCASTS=0 or 1, rank 0
- * alone writes in the even or odd rounds, all slots of them. To sleep: set the
+ * alone writes in the even or odd rounds, all slots of them. With -D BETWEEN a
+ * rank writes for each other one apart, where both of them write in turn. To
+ * sleep: set the
  * bell, look again, block; to publish: store the round, look at the bells. (All
  * four are sequentially consistent, as here.)
  *
@@ -23,6 +25,28 @@ byte slots[6];         /* the round that was written; 2 * RANKS are used */
 #define SLOT(rank, round) ((rank + round) & 1)
 #else
 #define SLOT(rank, round) (RANKS * ((round) & 1) + (rank))
+#endif
+
+/* Where `from` writes for `to`: see slotBetween(). */
+#ifdef BETWEEN
+byte places[2 * RANKS * RANKS];
+#ifdef WITHOUT_HALVES
+#define HALF(round) 0
+#else
+#define HALF(round) ((round) & 1)
+#endif
+#define PLACE(from, to, round)                          \
+  (RANKS * RANKS * HALF(round) +                        \
+   ((((round) / 2) & 1) -> RANKS * (to) + (from) : RANKS * (from) + (to)))
+#define OWN(round) other = 0; \
+  do \
+  :: other == RANKS -> break \
+  :: else -> places[PLACE(_pid, other, round)] = round; other++ \
+  od
+#define FOUND(round) places[PLACE(other, _pid, round)]
+#else
+#define OWN(round) slots[SLOT(_pid, round)] = round
+#define FOUND(round) slots[SLOT(other, round)]
 #endif
 
 #ifdef BROADCASTS
@@ -64,7 +88,7 @@ active [RANKS] proctype Rank() {
      od;
 #endif
      if
-     :: !WHOLE(round) -> slots[SLOT(_pid, round)] = round
+     :: !WHOLE(round) -> OWN(round)
      :: WHOLE(round) && _pid == 0 ->
         other = 0;
         do
@@ -95,8 +119,8 @@ active [RANKS] proctype Rank() {
         :: WHOLE(round) -> await(0, round)
         :: else -> await(other, round)
         fi;
-        assert(slots[SLOT(other, round)] == round);
-        assert(slots[SLOT(other, round)] == round); /* still */
+        assert(FOUND(round) == round);
+        assert(FOUND(round) == round); /* still */
         other++
      od;
      round++

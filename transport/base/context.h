@@ -325,8 +325,14 @@ class Context final : public transport::Context,
   // context_direct.cc
   bool onOneHost() const;
   bool allShared();
-  std::shared_ptr<SharedMemory> shareFromFirst(Deadline deadline);
-  std::shared_ptr<SharedMemory> shareFromOther(Deadline deadline);
+  void awaitLifelines(Deadline deadline);
+  // Memory that all ranks have, or null, and how it is cut.
+  struct Scratch {
+    std::shared_ptr<SharedMemory> memory;
+    size_t slotBytes = 0;
+  };
+  Scratch shareFromFirst(Deadline deadline);
+  Scratch shareFromOther(Deadline deadline);
 
   std::shared_ptr<Device> device_;
   const bool lazy_;

@@ -29,6 +29,7 @@ struct Ability {
 struct Offer {
   uint8_t made = 0;
   Name token{};
+  uint64_t slotBytes = 0;
 };
 // To rank 0, that this rank has it; and from there, that all have.
 struct Answer {
@@ -113,41 +114,44 @@ bool Context::allShared() {
   return device_->factory().sharer() != nullptr;
 }
 
-void Context::share(Deadline deadline) {
-  {
-    // Once its lifelines are open, the others notice when this process dies,
-    // and nobody takes for a death that it has left.
-    auto lock = this->lock();
-    const auto over = [&] {
-      return !joined_ || cause_ != nullptr ||
-             Lifelines::instance().met(worldNonce_, nonce_);
-    };
-    while (!over() && !deadline.expired()) {
-      const auto soon = Deadline::Clock::now() + std::chrono::milliseconds(1);
-      domain().wait(lock, over, Deadline(std::min(deadline.at(), soon)),
-                    ProgressDomain::Manner::kSleep);
-    }
-    if (!over()) {
-      internal::Cause cause;
-      cause.kind = internal::Cause::Kind::kTimeout;
-      cause.foundBy = rank();
-      cause.culprit = rank();
-      cause.text = MakeString("Timed out: rank ", rank(),
-                              " is connected, but not all other ranks are "
-                              "ready to watch over it");
-      failTimeout(lock, std::move(cause));
-    }
-    throwIfFailed("connecting");
+// Once its lifelines are open, the others notice when this process dies, and
+// nobody takes for a death that it has left.
+void Context::awaitLifelines(Deadline deadline) {
+  auto lock = this->lock();
+  const auto over = [&] {
+    return !joined_ || cause_ != nullptr ||
+           Lifelines::instance().met(worldNonce_, nonce_);
+  };
+  while (!over() && !deadline.expired()) {
+    const auto soon = Deadline::Clock::now() + std::chrono::milliseconds(1);
+    domain().wait(lock, over, Deadline(std::min(deadline.at(), soon)),
+                  ProgressDomain::Manner::kSleep);
   }
+  if (!over()) {
+    internal::Cause cause;
+    cause.kind = internal::Cause::Kind::kTimeout;
+    cause.foundBy = rank();
+    cause.culprit = rank();
+    cause.text = MakeString("Timed out: rank ", rank(),
+                            " is connected, but not all other ranks are "
+                            "ready to watch over it");
+    failTimeout(lock, std::move(cause));
+  }
+  throwIfFailed("connecting");
+}
+
+void Context::share(Deadline deadline) {
+  awaitLifelines(deadline);
   if (size() < 2 || size() > DirectLanes::kMaxRanks || lazy_ ||
       !device_->factory().mayShare() || !onOneHost()) {
     return;
   }
-  auto memory =
+  Scratch scratch =
       rank() == 0 ? shareFromFirst(deadline) : shareFromOther(deadline);
-  if (memory != nullptr) {
+  if (scratch.memory != nullptr) {
     auto lock = this->lock();
-    direct_ = std::make_unique<DirectLanes>(*this, std::move(memory));
+    direct_ = std::make_unique<DirectLanes>(*this, std::move(scratch.memory),
+                                            scratch.slotBytes);
     // What was heard while they were not there yet.
     for (int peer = 0; peer < size(); peer++) {
       const Pair* const pair = pairAt(peer);
@@ -161,7 +165,7 @@ void Context::share(Deadline deadline) {
   }
 }
 
-std::shared_ptr<SharedMemory> Context::shareFromFirst(Deadline deadline) {
+Context::Scratch Context::shareFromFirst(Deadline deadline) {
   const auto others = static_cast<size_t>(size() - 1);
   std::vector<Ability> abilities(others);
   {
@@ -187,7 +191,9 @@ std::shared_ptr<SharedMemory> Context::shareFromFirst(Deadline deadline) {
     try {
       auto lock = this->lock();
       MemorySharer& sharer = *device_->factory().sharer();
-      auto given = sharer.give(DirectLanes::memoryBytes(size()), takers);
+      offer.slotBytes = DirectLanes::slotBytesFor(size());
+      auto given = sharer.give(
+          DirectLanes::memoryBytes(size(), offer.slotBytes), takers);
       memory = std::move(given.memory);
       DirectLanes::Preface& preface = DirectLanes::preface(*memory);
       preface.names[0] = sharer.name();
@@ -219,10 +225,10 @@ std::shared_ptr<SharedMemory> Context::shareFromFirst(Deadline deadline) {
     round.send(peer, verdict);
   }
   round.finish(deadline);
-  return all ? memory : nullptr;
+  return {all ? memory : nullptr, offer.slotBytes};
 }
 
-std::shared_ptr<SharedMemory> Context::shareFromOther(Deadline deadline) {
+Context::Scratch Context::shareFromOther(Deadline deadline) {
   Ability ability;
   ability.cores = internal::allowedCores();
   ability.ranks = domain().spread().ranks();
@@ -239,11 +245,12 @@ std::shared_ptr<SharedMemory> Context::shareFromOther(Deadline deadline) {
     round.finish(deadline);
   }
   std::shared_ptr<SharedMemory> memory;
-  if (offer.made == kYes && ability.able == kYes) {
+  if (offer.made == kYes && ability.able == kYes &&
+      DirectLanes::maySlotsHave(size(), offer.slotBytes)) {
     try {
       auto lock = this->lock();
       memory = device_->factory().sharer()->take(
-          DirectLanes::memoryBytes(size()), offer.token);
+          DirectLanes::memoryBytes(size(), offer.slotBytes), offer.token);
     } catch (const IoException& e) {
       GLOO_INFO("rank ", rank(), ": no memory for all ranks: ", e.what());
     }
@@ -255,7 +262,7 @@ std::shared_ptr<SharedMemory> Context::shareFromOther(Deadline deadline) {
   round.send(0, answer);
   round.receive(0, verdict);
   round.finish(deadline);
-  return verdict.shared == kYes ? memory : nullptr;
+  return {verdict.shared == kYes ? memory : nullptr, offer.slotBytes};
 }
 
 }  // namespace transport::base

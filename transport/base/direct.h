@@ -64,8 +64,12 @@ class DirectLane final : public internal::Lane {
 
 class DirectLanes final : public internal::Direct {
  public:
+  // Of each slot, as this machine likes it, and whether a rank of another idea
+  // may have chosen that.
+  static size_t slotBytesFor(int ranks);
+  static bool maySlotsHave(int ranks, size_t slotBytes);
   // Of the memory for so many ranks.
-  static size_t memoryBytes(int ranks);
+  static size_t memoryBytes(int ranks, size_t slotBytes);
 
   // At the beginning of the memory; written before the others have it.
   struct Preface {
@@ -76,7 +80,8 @@ class DirectLanes final : public internal::Direct {
   };
   static Preface& preface(const SharedMemory& memory);
 
-  DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory);
+  DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory,
+              size_t slotBytes);
 
   size_t slotBytes() const override { return lanes_[0]->slotBytes(); }
   Entry enter(uint64_t tag, std::chrono::milliseconds timeout) override;

@@ -139,7 +139,7 @@ FrameWriter::Step FrameWriter::step(const FrameHeader& h, const char* payload,
     copyBytes(cell->body + kFramePayloadAt, payload, left);
     cell->length = static_cast<uint8_t>(left);
   } else {
-    copyBytes(place, payload + progress.sent, chunk);
+    copyOver_(place, payload + progress.sent, chunk);
   }
   if (progress.begun) {
     cell->kind = static_cast<uint8_t>(RecordKind::kMore);

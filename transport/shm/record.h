@@ -19,6 +19,7 @@
 #include <cstdint>
 
 #include "gloo/config.h"
+#include "gloo/internal/handover_copy.h"
 #include "transport/base/link.h"
 #include "transport/base/wire.h"
 #include "transport/shm/ring.h"
@@ -92,6 +93,7 @@ class FrameWriter {
 
   RingProducer ring_;
   FrameMemory before_;
+  internal::HandoverCopy copyOver_;
 };
 
 // Takes frames out of a ring whose other end is not trusted. One thread.

@@ -1,0 +1,64 @@
+// Copies into memory that a thread on another core reads next.
+//
+// A store takes its cache line from whoever has it. Where the two cores have a
+// cache in common that costs little, and the reader finds the line there. Where
+// they have none (two dies, two sockets, the virtual processors of a machine
+// that moves them about), the line comes from the other core's cache before it
+// is written, though all of it will be overwritten, and goes back the same way.
+// A non-temporal store asks for no line; what it wrote is read from memory.
+// Which of the two takes less time depends on where both threads run just now,
+// so it is measured now and then.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+
+#include "gloo/config.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace internal {
+
+// One thread at a time.
+class GLOO_API HandoverCopy {
+ public:
+  // Shorter ones cost what the call does.
+  static constexpr size_t kLeastBytes = 16 << 10;
+
+  // The ranges do not overlap; `from` may be null if there are no bytes. What
+  // is stored to an atomic afterwards, releasing, is seen after it.
+  void operator()(char* to, const char* from, size_t bytes) {
+    if (bytes >= kLeastBytes && kHasStreams) {
+      copyLong(to, from, bytes);
+    } else if (bytes > 0) {
+      std::memcpy(to, from, bytes);
+    }
+  }
+
+  // Whether what is not measured is stored past the caches.
+  bool streams() const { return streams_; }
+
+#if defined(__x86_64__)
+  static constexpr bool kHasStreams = true;
+#else
+  static constexpr bool kHasStreams = false;
+#endif
+  // Of so many copies the first kMeasured are timed, one of each kind in turn.
+  static constexpr int kPeriod = 128;
+  static constexpr int kMeasured = 4;
+
+ private:
+  void copyLong(char* to, const char* from, size_t bytes);
+  void note(bool streamed, double nanosecondsPerByte);
+
+  int count_ = 0;
+  bool streams_ = false;
+  std::array<double, 2> least_{};  // ns per byte: plain, streamed
+};
+
+// With non-temporal stores where the processor has them; ordered before later
+// stores. Any alignment.
+GLOO_API void streamingCopy(char* to, const char* from, size_t bytes);
+
+}  // namespace internal
+GLOO_NAMESPACE_END

@@ -1,0 +1,98 @@
+// Where ranks write what others read: places that do not overlap, that both of
+// two ranks use in turn, and that are filled to their last byte.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gloo/barrier.h"
+#include "gloo/context.h"
+#include "gloo/transport/shm/device.h"
+#include "tests/algorithms/lanes.h"
+#include "tests/support/collectives.h"
+#include "tests/support/spawn.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+using testing_support::Call;
+using testing_support::checkCollective;
+using testing_support::kChecks;
+using testing_support::Triple;
+
+using ContextPtr = std::shared_ptr<Context>;
+
+std::shared_ptr<transport::Device> makeDevice() {
+  return transport::shm::CreateDevice();
+}
+
+class SlotsTest : public ::testing::TestWithParam<int> {};
+
+// Of every pair of ranks, and of each rank to itself.
+void expectPlacesApart(const internal::Lane& lane, uint64_t round) {
+  const auto ranks = static_cast<size_t>(lane.size());
+  const size_t place = lane.slotBytes() / ranks;
+  const char* const begin = lane.slot(0, round);
+  std::vector<const char*> places;
+  for (int from = 0; from < lane.size(); from++) {
+    for (int to = 0; to < lane.size(); to++) {
+      const char* const at = lane.slotBetween(from, to, round, place);
+      EXPECT_GE(at, begin);
+      EXPECT_LE(at + place, begin + ranks * lane.slotBytes());
+      places.push_back(at);
+      EXPECT_EQ(at, lane.slotBetween(to, from, round + 2, place))
+          << "who has read from " << from << " in round " << round
+          << " does not write there next";
+    }
+  }
+  std::sort(places.begin(), places.end());
+  for (size_t i = 1; i < places.size(); i++) {
+    EXPECT_GE(places[i], places[i - 1] + place) << "round " << round;
+  }
+}
+
+TEST_P(SlotsTest, PlacesBetweenRanksAreUsedInTurnAndDoNotOverlap) {
+  spawnContexts(
+      Mode::kThreads, makeDevice, GetParam(), [](const ContextPtr& context) {
+        const internal::Lane& lane = laneOf(context, kBarrierSlotPrefix, 0);
+        for (uint64_t round = 1; round < 9; round++) {
+          expectPlacesApart(lane, round);
+        }
+      });
+}
+
+template <typename T>
+void checkAll(const ContextPtr& context, size_t count, unsigned seed) {
+  for (size_t which = 0; which < kChecks; which++) {
+    const Call call{count, static_cast<int>(seed), seed % 2 == 1, 0, seed};
+    ASSERT_EQ("", checkCollective<T>(which, context, call))
+        << context->size << " ranks, count " << count;
+  }
+}
+
+// As many elements as slots hold in one, two and three rounds, and one less and
+// more: with other numbers of ranks than powers of two, a slot cannot be cut
+// into as many parts without rest.
+TEST_P(SlotsTest, FullSlotsGiveWhatTheOracleSays) {
+  spawnContexts(
+      Mode::kThreads, makeDevice, GetParam(), [](const ContextPtr& context) {
+        const size_t bytes = laneOf(context, kBarrierSlotPrefix, 0).slotBytes();
+        unsigned seed = 0;
+        for (const size_t slots : {1, 2, 3}) {
+          const size_t count = slots * bytes / sizeof(float);
+          for (const size_t off : {0, 1, 2}) {
+            checkAll<float>(context, count - 1 + off, seed++);
+          }
+          checkAll<Triple>(context, slots * bytes / sizeof(Triple), seed++);
+        }
+      });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, SlotsTest, ::testing::Values(3, 5, 6, 7));
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

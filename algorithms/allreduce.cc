@@ -30,7 +30,7 @@ void allreduce(const AllreduceOptions& opts) {
   arguments.input = inputs[0].data;
   arguments.output = output.data;
   if (inputs.size() > 1) {
-    reduceLocally(reducerOf(call), inputs, output.data);
+    arguments.own = &inputs;
     arguments.input = output.data;
   }
   Request request = requestOf(Collective::kAllreduce, call);

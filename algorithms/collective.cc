@@ -13,10 +13,6 @@ namespace {
 using internal::Vector;
 using internal::Vectors;
 
-// Several inputs are reduced chunk by chunk, so that the result so far stays in
-// the cache.
-constexpr size_t kChunkBytes = 32 * 1024;
-
 void requireList(const Vectors& vectors, const char* collective,
                  const char* what) {
   for (size_t i = 0; i < vectors.size(); i++) {
@@ -176,22 +172,6 @@ Arguments argumentsOf(const CollectiveCall& call, uint8_t prefix) {
 
 Reducer reducerOf(const CollectiveCall& call) {
   return {call.known.kernel, &call.reduce, call.elementSize};
-}
-
-void reduceLocally(const Reducer& reduce, const Vectors& inputs, void* target) {
-  const size_t bytes = inputs[0].bytes;
-  const size_t chunk = std::max<size_t>(1, kChunkBytes / reduce.elementSize) *
-                       reduce.elementSize;
-  const auto at = [](void* data, size_t offset) {
-    return static_cast<char*>(data) + offset;
-  };
-  for (size_t done = 0; done < bytes; done += chunk) {
-    const size_t part = std::min(chunk, bytes - done);
-    for (size_t i = 1; i < inputs.size(); i++) {
-      reduce(at(target, done), at(i == 1 ? inputs[0].data : target, done),
-             at(inputs[i].data, done), part);
-    }
-  }
 }
 
 bool isAverage(const CollectiveCall& call) {

@@ -50,11 +50,6 @@ std::chrono::milliseconds timeoutOf(const CollectiveCall& call);
 Arguments argumentsOf(const CollectiveCall& call, uint8_t prefix);
 Reducer reducerOf(const CollectiveCall& call);
 
-// target[i] = inputs[0][i] (op) inputs[1][i] (op) ...; the target may be
-// inputs[0].
-void reduceLocally(const Reducer& reduce, const internal::Vectors& inputs,
-                   void* target);
-
 // Copies outputs[0] to the other outputs.
 void copyToAll(const internal::Vectors& outputs);
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "algorithms/direct_pieces.h"
+#include "algorithms/reduce_locally.h"
 #include "algorithms/state.h"
 #include "gloo/common/error.h"
 #include "gloo/internal/check.h"
@@ -74,7 +75,8 @@ DirectRun::DirectRun(internal::Channel& channel, internal::Lane& lane,
       sharedBytes_(sharedBytes(request.collective, lane.size(), request.counts,
                                request.elementSize)),
       unit_(kLine % request.elementSize == 0 ? kLine : request.elementSize),
-      reduce_{arguments.kernel, arguments.function, request.elementSize} {}
+      reduce_{arguments.kernel, arguments.function, request.elementSize},
+      own_(arguments.own) {}
 
 void DirectRun::run() {
   if (lane_.failed()) {
@@ -91,6 +93,7 @@ void DirectRun::run() {
     }
   } const guard{*this};
   try {
+    reduceOwn();
     dispatch();
   } catch (const std::exception& e) {
     abandon(e.what());
@@ -99,6 +102,15 @@ void DirectRun::run() {
     abandon("a reduce function threw");
     throw;
   }
+}
+
+void DirectRun::reduceOwn() {
+  if (own_ == nullptr) {
+    return;
+  }
+  deadline_ = Deadline::after(texts_.timeout);  // this may take a while
+  timed_ = true;
+  reduceLocally(reduce_, *own_, output_);
 }
 
 // ---- Rounds

@@ -65,6 +65,7 @@ class DirectRun {
     size_t end() const { return begin + bytes; }
   };
 
+  void reduceOwn();
   void dispatch();
   void barrier();
   void allreduce();
@@ -174,6 +175,7 @@ class DirectRun {
   const size_t sharedBytes_;
   const size_t unit_;  // bytes; see whole()
   const Reducer reduce_;
+  const internal::Vectors* const own_;  // as in Arguments
   Deadline deadline_;
   bool timed_ = false;
   Offer offer_;

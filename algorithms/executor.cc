@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "algorithms/reduce_locally.h"
 #include "gloo/common/error.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -45,21 +46,19 @@ void Executor::run(const Run& run) {
   head_ = 0;
   inFlight_ = 0;
   deadline_.reset();
-  if (!brief_) {
+  if (!brief_ || run.own != nullptr) {
     deadline_ = Deadline::after(run.timeout);
   }
   std::fill(states_.begin(), states_.end(), kWaiting);
   const size_t end = program_.actions.size();
+  if (end == 0 || run.own != nullptr) {
+    refuseFailed();
+  }
   if (end == 0) {
-    // Nothing to do, but not on a context that has failed.
-    if (const internal::CausePtr cause = run.channel->failure()) {
-      internal::throwCause(
-          *cause, MakeString("rank ", run.channel->rank(), ": ", run.collective,
-                             " tag ", run.tag));
-    }
-    return;
+    return reduceOwn();
   }
   try {
+    reduceOwn();
     while (true) {
       const bool again = sweep();
       if (head_ == end) {
@@ -80,6 +79,22 @@ void Executor::run(const Run& run) {
   } catch (...) {
     abandon(describe(firstOpen()) + ": a reduce function threw");
     throw;
+  }
+}
+
+// Of what posts nothing at once: not on a context that has failed.
+void Executor::refuseFailed() const {
+  if (const internal::CausePtr cause = run_->channel->failure()) {
+    internal::throwCause(*cause,
+                         MakeString("rank ", run_->channel->rank(), ": ",
+                                    run_->collective, " tag ", run_->tag));
+  }
+}
+
+void Executor::reduceOwn() const {
+  if (run_->own != nullptr) {
+    reduceLocally(run_->reduce, *run_->own,
+                  run_->memory[static_cast<size_t>(Memory::kOutput)]);
   }
 }
 

@@ -11,26 +11,12 @@
 #include <vector>
 
 #include "algorithms/program.h"
+#include "algorithms/reducer.h"
 #include "gloo/internal/channel.h"
-#include "gloo/internal/kernels.h"
+#include "gloo/internal/options.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
-
-// c = a (op) b on `bytes` bytes of elements. Borrows the function.
-struct Reducer {
-  internal::Kernel kernel = nullptr;                   // if known, else
-  const internal::ReduceFunction* function = nullptr;  // else nothing to do
-  size_t elementSize = 1;
-
-  void operator()(void* c, const void* a, const void* b, size_t bytes) const {
-    if (kernel != nullptr) {
-      kernel(c, a, b, bytes / elementSize);
-    } else if (function != nullptr) {
-      (*function)(c, a, b, bytes / elementSize);
-    }
-  }
-};
 
 // One run of a program. Borrows everything until the run has returned.
 struct Run {
@@ -41,6 +27,9 @@ struct Run {
   const void* const* inputBlocks = nullptr;
   size_t inputBlockBytes = 0;
   Reducer reduce;
+  // Reduced into the output before anything else, as the rank's contribution;
+  // null: it is there.
+  const internal::Vectors* own = nullptr;
   uint64_t slot = 0;
   uint64_t check = 0;
   std::chrono::milliseconds timeout{0};  // of all of it
@@ -56,7 +45,8 @@ class Executor {
   // Borrows the program, whose window is at most kMaxWindow.
   explicit Executor(const Program& program);
 
-  // Returns when all actions are done. Throws TimeoutException at the deadline,
+  // Returns when all actions are done. On a context that has failed before, no
+  // memory is changed. Throws TimeoutException at the deadline,
   // the context's cause when it has failed, and what a reduce function throws;
   // in each case the context has failed and no operation is in flight.
   void run(const Run& run);
@@ -67,6 +57,8 @@ class Executor {
   enum State : uint8_t { kWaiting, kStarted, kDone };
   using Operation = internal::Operation;
 
+  void refuseFailed() const;
+  void reduceOwn() const;
   bool sweep();
   bool sweepReceives(size_t end);
   void wait();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "algorithms/collective.h"
+#include "algorithms/reduce_locally.h"
 #include "gloo/barrier_all_to_all.h"
 #include "gloo/barrier_all_to_one.h"
 #include "gloo/common/logging.h"
@@ -98,6 +99,11 @@ class Base : public Persistent {
     }
   }
 
+  // Of several vectors: the rank's contribution is all of them.
+  void reduceOwn() {
+    arguments_.own = call_.outputs.size() > 1 ? &call_.outputs : nullptr;
+  }
+
   // Memory that messages come from and go to.
   void keep(void* data, size_t bytes) {
     kept_.push_back(state_->channel().keep(data, bytes));
@@ -137,13 +143,15 @@ class Allreduce final : public Base {
         call_.algorithm = nullptr;
       }
       prepare(inPlaceRequest(Collective::kAllreduce));
+      reduceOwn();
     }
   }
 
   void runOnce() override {
     void* const data = call_.outputs[0].data;
-    reduceLocally(reducerOf(call_), call_.outputs, data);
-    if (!isLocal_) {
+    if (isLocal_) {
+      reduceLocally(reducerOf(call_), call_.outputs, data);
+    } else {
       runPlan(data);
     }
     copyToAll(call_.outputs);
@@ -264,11 +272,11 @@ class ReduceScatter final : public Base {
     request.counts.sendOffsets = offsets_.data();
     request.outputOffset = begin_;
     prepare(request);
+    reduceOwn();
   }
 
   void runOnce() override {
     char* const data = static_cast<char*>(call_.outputs[0].data);
-    reduceLocally(reducerOf(call_), call_.outputs, data);
     runPlan(data);
     // The own part lies where it was reduced; it belongs to the front.
     for (size_t i = call_.outputs.size(); i-- > 0 && bytes_ > 0;) {

@@ -233,6 +233,7 @@ void State::runPlan(const Lease& lease, const Request& request,
   run.inputBlocks = arguments.inputBlocks;
   run.inputBlockBytes = request.counts.count * request.elementSize;
   run.reduce = {arguments.kernel, arguments.function, request.elementSize};
+  run.own = arguments.own;
   run.slot = Slot::build(arguments.prefix, arguments.tag);
   elsewhere_.fetch_add(1, std::memory_order_relaxed);
   run.check = channel_.begin(run.slot, plan.check());

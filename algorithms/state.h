@@ -57,6 +57,9 @@ struct Arguments {
   // scatter only.
   const void* const* inputBlocks = nullptr;
   void* output = nullptr;
+  // Several vectors whose reduction is the input: it is made in the output's
+  // memory once nothing refuses the run. Null: the input is there.
+  const internal::Vectors* own = nullptr;
   const internal::ReduceFunction* function = nullptr;
   internal::Kernel kernel = nullptr;  // instead of the function, if known
   uint8_t prefix = 0;                 // of the slot

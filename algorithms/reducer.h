@@ -1,0 +1,29 @@
+// A reduction, whether it is a kernel of the library's or the caller's
+// function.
+#pragma once
+
+#include <cstddef>
+
+#include "gloo/config.h"
+#include "gloo/internal/kernels.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+
+// c = a (op) b on `bytes` bytes of elements. Borrows the function.
+struct Reducer {
+  internal::Kernel kernel = nullptr;                   // if known, else
+  const internal::ReduceFunction* function = nullptr;  // else nothing to do
+  size_t elementSize = 1;
+
+  void operator()(void* c, const void* a, const void* b, size_t bytes) const {
+    if (kernel != nullptr) {
+      kernel(c, a, b, bytes / elementSize);
+    } else if (function != nullptr) {
+      (*function)(c, a, b, bytes / elementSize);
+    }
+  }
+};
+
+}  // namespace algorithms
+GLOO_NAMESPACE_END

@@ -1,0 +1,110 @@
+// Several vectors of one rank are its contribution. That is made within the
+// run: what is refused has changed nothing, and what fails fails for all.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "algorithms/state.h"
+#include "gloo/allreduce.h"
+#include "gloo/allreduce_ring.h"
+#include "gloo/internal/cause.h"
+#include "gloo/reduce_scatter.h"
+#include "tests/algorithms/worlds.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace {
+
+using testing_support::ContextPtr;
+using testing_support::ContextWorld;
+
+constexpr size_t kCount = 6;
+void (*const kSum)(void*, const void*, const void*, size_t) = &sum<int>;
+
+// Two vectors in place, whose first takes the sum.
+struct InPlace {
+  explicit InPlace(const ContextPtr& context) : options(context) {
+    options.setOutputs(std::vector<int*>{one.data(), two.data()}, kCount);
+    options.setReduceFunction(kSum);
+  }
+  void expectUnchanged() const {
+    EXPECT_EQ(std::vector<int>(kCount, 1), one);
+    EXPECT_EQ(std::vector<int>(kCount, 2), two);
+  }
+
+  std::vector<int> one = std::vector<int>(kCount, 1);
+  std::vector<int> two = std::vector<int>(kCount, 2);
+  AllreduceOptions options;
+};
+
+void failContext(ContextWorld& world) {
+  auto cause = std::make_shared<internal::Cause>();
+  cause->foundBy = cause->culprit = 0;
+  cause->text = "no more";
+  world.world().channel(0).fail(cause);
+}
+
+TEST(LocalVectors, StayAsTheyAreWhereTheTagIsInUse) {
+  ContextWorld world(2);
+  const ContextPtr& context = world.context(0);
+  InPlace vectors(context);
+  vectors.options.setTag(3);
+  const auto lease = algorithms::State::of(*context).checkOut(
+      {}, Slot::build(kBarrierSlotPrefix, 3));
+  EXPECT_THROW(allreduce(vectors.options), InvalidOperationException);
+  vectors.expectUnchanged();
+}
+
+TEST(LocalVectors, StayAsTheyAreWhereTheContextHasFailed) {
+  for (const int size : {1, 2}) {
+    ContextWorld world(size);
+    const ContextPtr& context = world.context(0);
+    InPlace vectors(context);
+    AllreduceRing<int> ring(context, {vectors.one.data(), vectors.two.data()},
+                            kCount);
+    std::vector<int> counts(static_cast<size_t>(size));
+    counts[0] = kCount;
+    ReduceScatterHalvingDoubling<int> scattered(
+        context, {vectors.one.data(), vectors.two.data()}, kCount, counts);
+    failContext(world);
+    EXPECT_THROW(allreduce(vectors.options), IoException);
+    vectors.expectUnchanged();
+    EXPECT_THROW(ring.run(), IoException);
+    vectors.expectUnchanged();
+    EXPECT_THROW(scattered.run(), IoException);
+    vectors.expectUnchanged();
+  }
+}
+
+// The others do not wait for a rank that will not come.
+TEST(LocalVectors, AFunctionThatThrowsFailsTheContext) {
+  ContextWorld world(2);
+  const auto errors = world.outcomes([](const ContextPtr& context) {
+    InPlace vectors(context);
+    if (context->rank == 0) {
+      vectors.options.setReduceFunction(
+          [](void*, const void*, const void*, size_t) {
+            throw std::runtime_error("no sum of these");
+          });
+    } else {
+      vectors.options.setOutput(vectors.one.data(), kCount);
+      vectors.options.setReduceFunction(
+          [](void*, const void*, const void*, size_t) {});
+    }
+    allreduce(vectors.options);
+  });
+  ASSERT_NE(nullptr, errors[0]);
+  ASSERT_NE(nullptr, errors[1]);
+  EXPECT_THROW(std::rethrow_exception(errors[0]), std::runtime_error);
+  try {
+    std::rethrow_exception(errors[1]);
+  } catch (const IoException& e) {
+    EXPECT_NE(std::string::npos, std::string(e.what()).find("no sum of these"))
+        << e.what();
+  }
+}
+
+}  // namespace
+GLOO_NAMESPACE_END

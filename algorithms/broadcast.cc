@@ -13,8 +13,8 @@ void broadcast(const BroadcastOptions& opts) {
   }
   const internal::CollectiveCall& call = opts.call();
   requireRoot(call, "broadcast");
-  requireVectors(call, "broadcast");
   const bool isRoot = call.context->rank == call.root;
+  requireVectors(call, "broadcast", {.inputs = isRoot});
   const bool hasInput = isRoot && !call.inputs.empty();
   GLOO_ENFORCE(hasInput || !call.outputs.empty(),
                "broadcast: no output; call setOutput");

@@ -61,12 +61,19 @@ bool runAgain(const internal::CollectiveOptions& options) {
   return true;
 }
 
-void requireVectors(const CollectiveCall& call, const char* collective) {
-  requireList(call.inputs, collective, "input");
-  requireList(call.outputs, collective, "output");
-  if (call.mayBeOnDevice) {
-    requireHostMemory(call.inputs, collective, "input");
-    requireHostMemory(call.outputs, collective, "output");
+void requireVectors(const CollectiveCall& call, const char* collective,
+                    Uses uses) {
+  const auto require = [&](const Vectors& vectors, const char* what) {
+    requireList(vectors, collective, what);
+    if (call.mayBeOnDevice) {
+      requireHostMemory(vectors, collective, what);
+    }
+  };
+  if (uses.inputs) {
+    require(call.inputs, "input");
+  }
+  if (uses.outputs) {
+    require(call.outputs, "output");
   }
 }
 

@@ -18,8 +18,16 @@ using internal::CollectiveCall;
 // prepared. False: it is to be checked, and run.
 bool runAgain(const internal::CollectiveOptions& options);
 
-// Vectors have memory, and all of a list the same length.
-void requireVectors(const CollectiveCall& call, const char* collective);
+// Which of its vectors a rank's part in a call reads or writes. The others may
+// be anything: callers pass the same arguments on all ranks.
+struct Uses {
+  bool inputs = true;
+  bool outputs = true;
+};
+
+// Vectors that are used have memory, and all of a list the same length.
+void requireVectors(const CollectiveCall& call, const char* collective,
+                    Uses uses = {});
 void requireRoot(const CollectiveCall& call, const char* collective);
 void requireReduceFunction(const CollectiveCall& call, const char* collective);
 // The same memory is fine, a part of it is not.

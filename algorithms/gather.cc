@@ -36,8 +36,9 @@ void runGather(const CollectiveCall& call, Request& request, size_t first,
 
 void requireGather(const CollectiveCall& call, const char* name) {
   requireRoot(call, name);
-  requireVectors(call, name);
-  if (call.context->rank == call.root) {
+  const bool isRoot = call.context->rank == call.root;
+  requireVectors(call, name, {.outputs = isRoot});
+  if (isRoot) {
     requireOneOutput(call, name);
   } else {
     requireOneInput(call, name);

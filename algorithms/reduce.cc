@@ -14,8 +14,9 @@ void reduce(const ReduceOptions& opts) {
   const internal::CollectiveCall& call = opts.call();
   const bool isRoot = call.context->rank == call.root;
   requireRoot(call, "reduce");
-  requireVectors(call, "reduce");
-  if (isRoot || call.inputs.empty()) {
+  const bool usesOutput = isRoot || call.inputs.empty();
+  requireVectors(call, "reduce", {.outputs = usesOutput});
+  if (usesOutput) {
     requireOneOutput(call, "reduce");
   }
   requireReduceFunction(call, "reduce");

@@ -21,7 +21,7 @@ void scatter(const ScatterOptions& opts) {
   const internal::CollectiveCall& call = opts.call();
   const bool isRoot = call.context->rank == call.root;
   requireRoot(call, "scatter");
-  requireVectors(call, "scatter");
+  requireVectors(call, "scatter", {.inputs = isRoot});
   if (!isRoot) {
     requireOneOutput(call, "scatter");
   } else {

@@ -13,8 +13,8 @@ class BroadcastOptions : public internal::CollectiveOptions {
  public:
   using CollectiveOptions::CollectiveOptions;
 
-  // Only the root's counts. The root may set an input, an output, or both; an
-  // output alone is what it sends.
+  // Only the root's counts; others' may be anything. The root may set an input,
+  // an output, or both; an output alone is what it sends.
   using CollectiveOptions::setInput;
   using CollectiveOptions::setOutput;
   using CollectiveOptions::setRoot;

@@ -15,7 +15,8 @@ class GatherOptions : public internal::CollectiveOptions {
 
   // The root may set none, and have its part in the output already.
   using CollectiveOptions::setInput;
-  // The root's: P times the input, in the order of ranks.
+  // The root's: P times the input, in the order of ranks. Others' may be
+  // anything.
   using CollectiveOptions::setOutput;
   using CollectiveOptions::setRoot;
 };

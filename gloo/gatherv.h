@@ -20,7 +20,7 @@ class GathervOptions : public internal::CollectiveOptions {
   // The root may set none, and have its part in the output already.
   using CollectiveOptions::setInput;
 
-  // The root's. counts[r]: elements of rank r's input.
+  // The root's. counts[r]: elements of rank r's input. Others' may be anything.
   template <typename T>
   void setOutput(T* ptr, const std::vector<size_t>& counts) {
     setCountedOutput(ptr, counts);

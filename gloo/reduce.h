@@ -18,7 +18,7 @@ class ReduceOptions : public internal::CollectiveOptions {
 
   // No input: the output is the input, on the other ranks as well.
   using CollectiveOptions::setInput;
-  // Only the root's is written.
+  // Only the root's is written; others' may be anything, if they set an input.
   using CollectiveOptions::setOutput;
 
   using CollectiveOptions::setMaxSegmentSize;

@@ -13,7 +13,8 @@ class ScatterOptions : public internal::CollectiveOptions {
  public:
   using CollectiveOptions::CollectiveOptions;
 
-  // The root's: one vector for each rank, in the order of ranks.
+  // The root's: one vector for each rank, in the order of ranks. Others' may be
+  // anything.
   using CollectiveOptions::setInputs;
   // The root needs none: its part then stays where it is.
   using CollectiveOptions::setOutput;

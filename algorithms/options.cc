@@ -4,6 +4,7 @@
 #include "gloo/common/logging.h"
 #include "gloo/context.h"
 #include "gloo/internal/cuda.h"
+#include "gloo/internal/require_timeout.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace internal {
@@ -19,6 +20,13 @@ CollectiveOptions::CollectiveOptions(CollectiveOptions&&) noexcept = default;
 CollectiveOptions& CollectiveOptions::operator=(CollectiveOptions&&) noexcept =
     default;
 CollectiveOptions::~CollectiveOptions() = default;
+
+void CollectiveOptions::setTimeout(std::chrono::milliseconds timeout) {
+  if (timeout != transport::UnboundBuffer::kUnsetTimeout) {
+    requireTimeout(timeout);
+  }
+  call_.change().timeout = timeout;
+}
 
 void CollectiveOptions::setReduceFunction(Func fn) {
   CollectiveCall& call = call_.change();

@@ -2,6 +2,7 @@
 
 #include "gloo/common/logging.h"
 #include "gloo/internal/collective_state.h"
+#include "gloo/internal/require_timeout.h"
 #include "gloo/internal/shared_timeout.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -61,8 +62,7 @@ void Context::closeConnections() {
 }
 
 void Context::setTimeout(std::chrono::milliseconds timeout) {
-  GLOO_ENFORCE(timeout.count() >= 0, "timeout of ", timeout.count(),
-               " ms: must be 0 (none) or more");
+  internal::requireTimeout(timeout);
   internal::storeTimeout(timeout_, timeout);
   if (transportContext_ != nullptr) {
     transportContext_->setTimeout(timeout);

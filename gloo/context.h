@@ -53,7 +53,7 @@ class GLOO_API Context {
   // Leave in order: flush what was sent, tell all peers. Idempotent.
   void closeConnections();
 
-  // The time limit of operations that say nothing else. Default 30 s.
+  // The time limit of operations that say nothing else; 0: none. Default 30 s.
   void setTimeout(std::chrono::milliseconds timeout);
   std::chrono::milliseconds getTimeout() const;
 

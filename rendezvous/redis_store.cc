@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "gloo/common/error.h"
+#include "gloo/internal/require_timeout.h"
 #include "rendezvous/operation_deadline.h"
 #include "rendezvous/redis_connection.h"
 #include "rendezvous/retry.h"
@@ -43,6 +44,7 @@ class RedisStore::Impl {
   }
 
   void connect() {
+    internal::requireTimeout(options_.connectTimeout);
     const Deadline deadline = Deadline::after(options_.connectTimeout);
     retryUntil(deadline, "cannot reach " + str(),
                "; does the server run, and is this its address?",

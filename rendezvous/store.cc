@@ -1,6 +1,7 @@
 #include "gloo/rendezvous/store.h"
 
 #include "gloo/common/error.h"
+#include "gloo/internal/require_timeout.h"
 #include "rendezvous/operation_deadline.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -30,7 +31,8 @@ std::string listKeys(const std::vector<std::string>& keys) {
 Store::~Store() = default;
 
 void Store::wait(const std::vector<std::string>& keys,
-                 const std::chrono::milliseconds& /*timeout*/) {
+                 const std::chrono::milliseconds& timeout) {
+  internal::requireTimeout(timeout);
   wait(keys);
 }
 
@@ -90,6 +92,7 @@ std::vector<std::vector<char>> PeekableStore::multi_get(
 
 std::vector<std::vector<char>> PeekableStore::gather(
     const std::vector<std::string>& keys, std::chrono::milliseconds timeout) {
+  internal::requireTimeout(timeout);
   // What is there is found, however short the timeout.
   constexpr std::chrono::seconds kGrace(1);
   const Deadline deadline = Deadline::after(timeout);

@@ -1,6 +1,7 @@
 #include <atomic>
 
 #include "gloo/common/error.h"
+#include "gloo/internal/require_timeout.h"
 #include "gloo/rendezvous/tcp_store.h"
 #include "rendezvous/bytes.h"
 #include "rendezvous/operation_deadline.h"
@@ -176,6 +177,7 @@ class TcpStore::Impl {
 TcpStore::TcpStore(const std::string& host, int port,
                    milliseconds connectTimeout)
     : impl_(std::make_unique<Impl>(host, port)) {
+  internal::requireTimeout(connectTimeout);
   impl_->connect(Deadline::after(connectTimeout));
 }
 

@@ -158,10 +158,9 @@ class GLOO_API CollectiveOptions {
   // Concurrent calls on one context need distinct tags.
   void setTag(uint32_t tag) { call_.change().tag = tag; }
 
-  // For the whole operation; default: the context's.
-  void setTimeout(std::chrono::milliseconds timeout) {
-    call_.change().timeout = timeout;
-  }
+  // For the whole operation; 0: none; default (UnboundBuffer::kUnsetTimeout):
+  // the context's.
+  void setTimeout(std::chrono::milliseconds timeout);
 
   const CollectiveCall& call() const { return call_.get(); }
   const ChangingCall& changing() const { return call_; }

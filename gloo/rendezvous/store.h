@@ -20,7 +20,8 @@ GLOO_NAMESPACE_BEGIN
 namespace rendezvous {
 
 // What callers derive their own stores from: set, get and wait(keys) are all
-// that is needed. Thread-safe. Waits should respect their timeout: a
+// that is needed. Thread-safe. A timeout of 0 is none, a negative one an
+// InvalidOperationException. Waits should respect their timeout: a
 // connectFullMesh cannot end before a wait that it has started.
 class GLOO_API Store : public IStore {
  public:

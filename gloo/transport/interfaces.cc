@@ -1,4 +1,5 @@
 // Out of line, so that each interface has one vtable for all libraries.
+#include "gloo/internal/require_timeout.h"
 #include "gloo/internal/shared_timeout.h"
 #include "gloo/transport/context.h"
 #include "gloo/transport/device.h"
@@ -25,6 +26,7 @@ Context::Context(int rank, int size)
 Context::~Context() = default;
 
 void Context::setTimeout(std::chrono::milliseconds timeout) {
+  internal::requireTimeout(timeout);
   internal::storeTimeout(timeout_, timeout);
 }
 

@@ -38,7 +38,8 @@ class GLOO_API UnboundBuffer {
   // As nbytes: all bytes from `offset` to the end.
   static constexpr size_t kUnspecifiedByteCount =
       std::numeric_limits<size_t>::max();
-  // As timeout: that of the context.
+  // As timeout: that of the context. 0 is none; any other negative one is an
+  // InvalidOperationException.
   static constexpr std::chrono::milliseconds kUnsetTimeout =
       std::chrono::milliseconds(-1);
 

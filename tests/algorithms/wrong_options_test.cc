@@ -181,6 +181,19 @@ TEST_F(WrongOptions, OfCountsThatNoMemoryHolds) {
   });
 }
 
+// They would be taken for none.
+TEST_F(WrongOptions, OfNegativeTimeouts) {
+  const std::string says = "-5 ms";
+  const std::chrono::milliseconds negative(-5);
+  AllreduceOptions opts(context_);
+  expectError(says, [&] { opts.setTimeout(negative); });
+  opts.setTimeout(std::chrono::milliseconds(0));
+  opts.setTimeout(transport::UnboundBuffer::kUnsetTimeout);
+  expectError(says, [&] { context_->setTimeout(negative); });
+  testing_support::FakeTransportContext below(world_.world().channel(0));
+  expectError(says, [&] { below.setTimeout(negative); });
+}
+
 TEST_F(WrongOptions, OfObjects) {
   expectError("do not add up", [&] {
     ReduceScatterHalvingDoubling<float>(context_, {at_}, 20, {10, 9});

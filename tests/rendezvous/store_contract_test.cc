@@ -76,6 +76,15 @@ TEST_P(StoreContract, KeysOfAnyBytesAreDistinct) {
   }
 }
 
+// It would be taken for none.
+TEST_P(StoreContract, ANegativeTimeoutIsRefused) {
+  store_->set("k", bytesOf("value"));
+  EXPECT_THROW(store_->wait({"k"}, milliseconds(-1)),
+               gloo::InvalidOperationException);
+  EXPECT_THROW(store_->wait_get("k", milliseconds(-1)),
+               gloo::InvalidOperationException);
+}
+
 TEST_P(StoreContract, GetBlocksUntilAnotherClientSets) {
   const auto other = fixture_->open();
   std::thread writer([&] {

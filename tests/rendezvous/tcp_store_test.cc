@@ -366,6 +366,11 @@ TEST(TcpStoreServerTest, AnInheritedServerEndsQuietlyInTheChild) {
   store.set("k", bytesOf("v"));
 }
 
+TEST_F(TcpStoreTest, ANegativeConnectTimeoutIsRefused) {
+  EXPECT_THROW(TcpStore("127.0.0.1", server_.port(), milliseconds(-1)),
+               gloo::InvalidOperationException);
+}
+
 TEST(OpenStoreTest, RankZeroServesTheTcpStoreForAll) {
   const int port = [] {
     TcpStoreServer reserved("127.0.0.1", 0);

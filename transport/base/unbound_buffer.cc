@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gloo/common/logging.h"
+#include "gloo/internal/require_timeout.h"
 #include "transport/base/region_key.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -58,6 +59,9 @@ bool UnboundBuffer::wait(Side& side, int* rank,
                          std::chrono::milliseconds timeout,
                          const Deadline::Clock::time_point* until) {
   origin_.check("unbound buffer");
+  if (timeout != kUnsetTimeout) {
+    internal::requireTimeout(timeout);
+  }
   auto lock = context_.lock();
   const auto ready = [&side, this] {
     return !side.ended.empty() || side.aborted || context_.failedLocked();

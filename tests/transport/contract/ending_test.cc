@@ -223,6 +223,25 @@ TEST_P(EndingTest, TheContextsTimeoutIsUsed) {
   });
 }
 
+// It would be taken for none; only kUnsetTimeout has a meaning.
+TEST_P(EndingTest, ANegativeTimeoutIsRefused) {
+  run(2, [](const ContextPtr& context) {
+    Message in(context, 10);
+    Message out(context, pattern(context->rank, 10));
+    const int other = 1 - context->rank;
+    in.buffer->recv(other, 1);
+    out.buffer->send(other, 1);
+    const std::string text = textOf<InvalidOperationException>(
+        [&] { in.buffer->waitRecv(milliseconds(-5)); });
+    EXPECT_TRUE(contains(text, "-5 ms")) << text;
+    EXPECT_THROW(out.buffer->waitSend(milliseconds(-2)),
+                 InvalidOperationException);
+    // And nothing else has happened.
+    EXPECT_TRUE(in.buffer->waitRecv(transport::UnboundBuffer::kUnsetTimeout));
+    EXPECT_TRUE(out.buffer->waitSend());
+  });
+}
+
 TEST_P(EndingTest, ADeadlineInThePastStillTakesWhatIsThere) {
   run(2, [](const ContextPtr& context) {
     meet(context);  // both have credits: the message need not wait

@@ -51,10 +51,11 @@ bool hasRoot(uint8_t operation) {
   }
 }
 
+// What cuts a vector is in the hash as well, where it is not the usual one.
 std::string nameOfCount(uint32_t count) {
   return count < CheckFields::kExactCounts
              ? MakeString(count)
-             : MakeString("others (hash ",
+             : MakeString("others, or another segment size or base (hash ",
                           count & (CheckFields::kExactCounts - 1), ")");
 }
 

@@ -36,9 +36,34 @@ class Hash {
   uint64_t value_ = 0xcbf29ce484222325;
 };
 
-// Of what all ranks know. (A root beyond its 8 bits and the number of vectors
-// that an average is of are mixed in.)
-uint32_t hashOfCounts(const Request& request, int size) {
+// What else decides how a schedule cuts the vector, as far as it does: longest
+// segment and radix.
+struct Cut {
+  size_t segmentBytes = Request().maxSegmentBytes;
+  int radix = 2;
+
+  bool operator==(const Cut&) const = default;
+};
+
+Cut cutOf(const Request& request, int size, uint8_t algorithm, int radix) {
+  Cut cut;
+  if (algorithm == kDirectId) {
+    return cut;
+  }
+  const size_t bytes = sharedBytes(request.collective, size, request.counts,
+                                   request.elementSize);
+  if (std::min(request.maxSegmentBytes, cut.segmentBytes) < bytes) {
+    cut.segmentBytes = std::min(request.maxSegmentBytes, bytes);
+  }
+  if (nameOfAlgorithm(algorithm) == "bcube") {
+    cut.radix = std::max(cut.radix, std::min(radix, size));
+  }
+  return cut;
+}
+
+// Of what all ranks know. (A root beyond its 8 bits, the number of vectors that
+// an average is of, and a cut that is not the usual one are mixed in.)
+uint32_t hashOfCounts(const Request& request, int size, const Cut& cut) {
   // Where each rank has counts of its own, there is nothing to agree on.
   const bool agree = request.collective != Collective::kGatherv &&
                      request.collective != Collective::kAlltoallv;
@@ -49,7 +74,8 @@ uint32_t hashOfCounts(const Request& request, int size) {
           : nullptr;
   const uint64_t count = agree ? request.counts.count : 0;
   const auto beyond = static_cast<uint64_t>(request.root) >> 8;
-  if (offsets == nullptr && beyond == 0 && request.vectors <= 1 &&
+  const bool usualCut = cut == Cut();
+  if (offsets == nullptr && beyond == 0 && request.vectors <= 1 && usualCut &&
       count < internal::CheckFields::kExactCounts) {
     return internal::CheckFields::exactCount(count);
   }
@@ -58,6 +84,10 @@ uint32_t hashOfCounts(const Request& request, int size) {
   hash.add(beyond);
   if (request.vectors > 1) {
     hash.add(request.vectors);
+  }
+  if (!usualCut) {
+    hash.add(cut.segmentBytes);
+    hash.add(static_cast<uint64_t>(cut.radix));
   }
   if (offsets != nullptr) {
     std::for_each(offsets, offsets + size + 1,
@@ -77,7 +107,7 @@ Plan::Plan(const Request& request, int rank, int size, int radix,
       program_(makeProgram(rank, radix, selection)),
       longInput_(extentOfMessages(program_, Memory::kInput, eagerBytes)),
       longOutput_(extentOfMessages(program_, Memory::kOutput, eagerBytes)),
-      check_(checkOf(request_, size, algorithm_->id)),
+      check_(checkOf(request_, size, algorithm_->id, radix)),
       executor_(program_) {}
 
 bool Plan::serves(const Request& r) const {
@@ -142,7 +172,8 @@ Extent extentOfMessages(const Program& program, Memory memory, size_t bytes) {
   return messages > 1 ? extent : Extent{};
 }
 
-uint64_t checkOf(const Request& request, int size, uint8_t algorithm) {
+uint64_t checkOf(const Request& request, int size, uint8_t algorithm,
+                 int radix) {
   internal::CheckFields fields;
   fields.operation = static_cast<uint8_t>(request.collective);
   fields.type = static_cast<uint8_t>(request.type);
@@ -154,7 +185,8 @@ uint64_t checkOf(const Request& request, int size, uint8_t algorithm) {
       std::min<int>(15, std::bit_width(request.elementSize - 1)));
   fields.algorithm = algorithm;
   fields.rootHash = static_cast<uint8_t>(request.root);
-  fields.countHash = hashOfCounts(request, size);
+  fields.countHash =
+      hashOfCounts(request, size, cutOf(request, size, algorithm, radix));
   return fields.pack();
 }
 

@@ -38,7 +38,9 @@ struct Request {
 };
 
 // The word by which ranks see that they agree about it; see Channel::begin.
-uint64_t checkOf(const Request& request, int size, uint8_t algorithm);
+// `radix`: as in Setting.
+uint64_t checkOf(const Request& request, int size, uint8_t algorithm,
+                 int radix);
 
 // One thread at a time.
 class Plan {

@@ -207,7 +207,7 @@ void State::run(const Lease& lease, const Request& request,
                 const Arguments& arguments) {
   if (!isDirect(request) ||
       !runDirect(request, arguments,
-                 checkOf(request, channel_.size(), kDirectId))) {
+                 checkOf(request, channel_.size(), kDirectId, radix_))) {
     runPlan(lease, request, arguments);
   }
 }
@@ -298,7 +298,7 @@ void State::run(const Request& request, const Arguments& arguments,
   if (!isDirect(request)) {
     return runOverLinks(request, arguments);
   }
-  const uint64_t check = checkOf(request, channel_.size(), kDirectId);
+  const uint64_t check = checkOf(request, channel_.size(), kDirectId, radix_);
   if (!runDirect(request, arguments, check)) {
     runOverLinks(request, arguments);
   }

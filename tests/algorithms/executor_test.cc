@@ -272,12 +272,14 @@ TEST(Executor, ReceivesAreStartedBeforeWhatTakesLong) {
 TEST(Executor, AMessageShorterThanItsReceiveIsAMismatch) {
   Ranks ranks(2, {true, 1, true, 0});
   const auto errors = ranks.outcomes([&](int rank, State& state) {
-    Request request = sumRequest("recursive_doubling", 100);
-    // Same count and check word, other segments.
-    request.maxSegmentBytes = rank == 0 ? 400 : 800;
+    // Same count and check word, other segments: of a profile that is not the
+    // same on all ranks.
+    internal::Profile profile;
+    profile.segmentBytes = rank == 0 ? 400 : 800;
+    State other(state.channel(), profile, "", 2);
     std::vector<int64_t> in(100);
     std::vector<int64_t> out(100);
-    state.run(request, sumArguments(in, out));
+    other.run(sumRequest("recursive_doubling", 100), sumArguments(in, out));
   });
   for (const auto& error : errors) {
     EXPECT_THROW(std::rethrow_exception(error), MismatchException)

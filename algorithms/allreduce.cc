@@ -35,6 +35,7 @@ void allreduce(const AllreduceOptions& opts) {
   }
   Request request = requestOf(Collective::kAllreduce, call);
   request.counts.count = output.bytes / call.elementSize;
+  request.forced = algorithmFor(call, output.bytes);
   request.vectors = isAverage(call) ? inputs.size() : 1;
   request.inPlace = arguments.input == arguments.output;
   const bool isAll =

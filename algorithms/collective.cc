@@ -149,6 +149,15 @@ bool isPartOf(const Vector& output, size_t offset, const Vector& input,
   return false;
 }
 
+const char* algorithmFor(const CollectiveCall& call, size_t bytes) {
+  // A vector up to this long is not worth dividing among the ranks, whatever it
+  // was asked for: between two ranks that is two exchanges instead of one.
+  constexpr size_t kShortBytes = 16 * 1024;
+  return call.algorithm != nullptr || bytes <= kShortBytes
+             ? call.algorithm
+             : call.algorithmOfLong;
+}
+
 Request requestOf(Collective collective, const CollectiveCall& call) {
   Request request;
   request.collective = collective;

@@ -52,6 +52,11 @@ void requireElements(const CollectiveCall& call, const internal::Vector& vector,
 bool isPartOf(const internal::Vector& output, size_t offset,
               const internal::Vector& input, const char* collective);
 
+// The algorithm that was asked for by name, of a call whose vector, or all
+// ranks' blocks together, has so many bytes; null: the library chooses. Equal
+// on all ranks where these are.
+const char* algorithmFor(const CollectiveCall& call, size_t bytes);
+
 // The parts of a request and of arguments that come from the options alone.
 Request requestOf(Collective collective, const CollectiveCall& call);
 std::chrono::milliseconds timeoutOf(const CollectiveCall& call);

@@ -24,11 +24,6 @@ using namespace algorithms;
 // Of the slots of objects: no caller's and none of the free functions'.
 constexpr uint8_t kObjectSlotPrefix = 0xf0;
 
-// A vector up to this long is not worth dividing among the ranks, whatever the
-// class is called: all ranks know its length, and the library chooses, as it
-// does for the function. (Between two ranks one exchange instead of two.)
-constexpr size_t kShortBytes = 16 * 1024;
-
 // No more than there is memory for: nothing that is reckoned of it wraps.
 size_t checkedBytes(size_t elements, size_t elementSize) {
   GLOO_ENFORCE(elements <= PTRDIFF_MAX / elementSize, elements, " elements of ",
@@ -63,7 +58,7 @@ class Base : public Persistent {
     call_.type = shape.type;
     call_.root = shape.root;
     call_.mayBeOnDevice = cudaDriver() != nullptr;
-    call_.algorithm = shape.algorithm;
+    call_.algorithmOfLong = shape.algorithm;
     const size_t bytes = checkedBytes(shape.elements, shape.elementSize);
     for (void* vector : vectors) {
       call_.outputs.add({vector, bytes});
@@ -82,6 +77,7 @@ class Base : public Persistent {
   Request inPlaceRequest(Collective collective) const {
     Request request = requestOf(collective, call_);
     request.counts.count = call_.outputs[0].bytes / call_.elementSize;
+    request.forced = algorithmFor(call_, call_.outputs[0].bytes);
     request.inPlace = true;
     return request;
   }
@@ -139,9 +135,6 @@ class Allreduce final : public Base {
     requireVectors(call_, "allreduce");
     setFunction(std::move(function), "allreduce");
     if (!isLocal_) {
-      if (call_.outputs[0].bytes <= kShortBytes) {
-        call_.algorithm = nullptr;
-      }
       prepare(inPlaceRequest(Collective::kAllreduce));
       reduceOwn();
     }

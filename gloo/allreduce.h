@@ -33,10 +33,11 @@ class AllreduceOptions : public internal::CollectiveOptions {
   using CollectiveOptions::setMaxSegmentSize;
   using CollectiveOptions::setReduceFunction;
 
+  // For vectors of more than 16 KiB; shorter ones are not worth dividing.
   void setAlgorithm(Algorithm algorithm) {
-    setAlgorithmName(algorithm == RING    ? "ring"
-                     : algorithm == BCUBE ? "bcube"
-                                          : nullptr);
+    setAlgorithmOfLong(algorithm == RING    ? "ring"
+                       : algorithm == BCUBE ? "bcube"
+                                            : nullptr);
   }
 };
 

@@ -82,6 +82,8 @@ struct CollectiveCall {
   KnownReduction known;
   size_t maxSegmentBytes = 1024 * 1024;
   const char* algorithm = nullptr;  // a literal; null: the library chooses
+  // The same where the vector is worth dividing; see algorithmFor.
+  const char* algorithmOfLong = nullptr;
 };
 
 // What the library has found out about a call, for the next one like it.
@@ -263,6 +265,9 @@ class GLOO_API CollectiveOptions {
 
   void setAlgorithmName(const char* literal) {
     call_.change().algorithm = literal;
+  }
+  void setAlgorithmOfLong(const char* literal) {
+    call_.change().algorithmOfLong = literal;
   }
 
  private:

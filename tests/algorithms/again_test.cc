@@ -116,6 +116,11 @@ TEST(AgainTest, EverySetterCounts) {
     EXPECT_FALSE(isPrepared(options)) << "inputs are reduced before the call";
     options.setAlgorithm(AllreduceOptions::RING);
     check("setAlgorithm", 4, other[0]);
+    std::vector<int> large(5000, 1);
+    options.setInput(large.data(), large.size());
+    options.setOutput(large.data(), large.size());
+    EXPECT_EQ(8, (allreduce(options), allreduce(options), allreduce(options),
+                  large[0]));
     EXPECT_FALSE(isPrepared(options)) << "over the links";
   });
 }
@@ -297,10 +302,13 @@ TEST(AgainTest, OperationsOverTheLinksMayComeBetween) {
   onTwoRanks([](const ContextPtr& context) {
     Prepared p(context);
     int value = 0;
-    AllreduceOptions links(context);
+    struct Named : AllreduceOptions {
+      using AllreduceOptions::AllreduceOptions;
+      using AllreduceOptions::setAlgorithmName;  // for short vectors as well
+    } links(context);
     links.setOutput(&value, 1);
     links.setReduceFunction(kSum);
-    links.setAlgorithm(AllreduceOptions::RING);
+    links.setAlgorithmName("ring");
     for (int i = 0; i < 20; i++) {
       for (int direct = 0; direct < i % 3; direct++) {
         EXPECT_EQ(2, p.run());

@@ -72,6 +72,7 @@ TEST(Allreduce, SumsOfEveryTypeWithSeveralVectors) {
           AllreduceOptions::BCUBE}) {
       for (const int local : {1, 2, 3}) {
         checkSums<float>(size, 100, local, algorithm);
+        checkSums<float>(size, 5000, local, algorithm);  // by that name
         checkSums<double>(size, 7, local, algorithm);
         checkSums<int8_t>(size, 2, 1, algorithm);
         checkSums<uint64_t>(size, 1, local, algorithm);
@@ -306,6 +307,29 @@ TEST(Classes, AllreduceOfAShortVectorIsOneExchange) {
     EXPECT_EQ(std::vector<int>(2, 8), data);
   });
   EXPECT_EQ(3u * 4u, world.world().posted());
+}
+
+// Nor is it for the options' sake, but a long one is.
+TEST(Allreduce, AnAlgorithmIsForVectorsThatAreWorthDividing) {
+  const auto postedBy = [](AllreduceOptions::Algorithm algorithm,
+                           size_t count) {
+    ContextWorld world(2);
+    world.run([&](const ContextPtr& context) {
+      std::vector<int> data(count, 1);
+      AllreduceOptions opts(context);
+      opts.setOutput(data.data(), count);
+      opts.setReduceFunction(static_cast<Pointer>(&sum<int>));
+      opts.setAlgorithm(algorithm);
+      allreduce(opts);
+      EXPECT_EQ(std::vector<int>(count, 2), data);
+    });
+    return world.world().posted();
+  };
+  for (const auto algorithm :
+       {AllreduceOptions::RING, AllreduceOptions::BCUBE}) {
+    EXPECT_EQ(4u, postedBy(algorithm, 4096));
+    EXPECT_EQ(8u, postedBy(algorithm, 4097));
+  }
 }
 
 TEST(Classes, AllreduceWithTheCallersOwnReduction) {

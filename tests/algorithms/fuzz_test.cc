@@ -32,8 +32,8 @@ void sumOnce(const ContextPtr& context, Script& script, uint32_t tag) {
   const size_t count = script.count();
   const size_t local = 1 + script.below(3);
   const bool inPlace = script.below(2) == 0;
-  const auto algorithm =
-      static_cast<AllreduceOptions::Algorithm>(script.below(3));
+  constexpr const char* kNames[] = {nullptr, "ring", "bcube"};
+  const char* const algorithm = kNames[script.below(3)];
   const size_t segment = 1 + script.below(5000);
   std::vector<std::vector<int64_t>> in(
       local, std::vector<int64_t>(count, context->rank));
@@ -44,14 +44,17 @@ void sumOnce(const ContextPtr& context, Script& script, uint32_t tag) {
     ins.push_back(in[i].data());
     outs.push_back(out[i].data());
   }
-  AllreduceOptions opts(context);
+  struct Named : AllreduceOptions {
+    using AllreduceOptions::AllreduceOptions;
+    using AllreduceOptions::setAlgorithmName;  // for short vectors as well
+  } opts(context);
   if (!inPlace) {
     opts.setInputs(ins, count);
   }
   opts.setOutputs(inPlace ? ins : outs, count);
   void (*add)(void*, const void*, const void*, size_t) = &sum<int64_t>;
   opts.setReduceFunction(add);
-  opts.setAlgorithm(algorithm);
+  opts.setAlgorithmName(algorithm);
   opts.setMaxSegmentSize(segment);
   opts.setTag(tag);
   allreduce(opts);

@@ -36,8 +36,9 @@ algorithms are for ranks that share hosts, H hosts of k ranks; lanes, counterpar
 and uneven hosts are explained in [hierarchy.md](hierarchy.md).
 
 The classes of the older API (`AllreduceRing`, `AllreduceHalvingDoubling`, ...) name
-their algorithm. Vectors of up to 16 KiB are not divided for a name's sake: there
-the allreduce classes run what the function would choose.
+their algorithm, and so does `AllreduceOptions::setAlgorithm`. Vectors of up to 16
+KiB (or all ranks' blocks together) are not divided for a name's sake: there the
+library chooses, as if none had been named. What `GLOO_ALGORITHM` names holds for all.
 
 )";
 

@@ -215,15 +215,20 @@ void DirectRun::compare(int rank, uint64_t round, const Lane::Said& ours,
       round <= lane_.earlierRound ? lane_.earlierTag : lane_.previous.tag);
   const internal::Statement one{rank_, ours.check};
   const internal::Statement other{rank, theirs.check};
+  std::string difference =
+      agree ? std::string() : internal::describeDisagreement(one, other);
+  // Counts are hashed where they are long, or several.
+  if (ours.bytes != theirs.bytes) {
+    difference +=
+        MakeString(agree ? "" : "; ", "bytes: ", ours.bytes, " on rank ", rank_,
+                   ", ", theirs.bytes, " on rank ", rank);
+  }
   fail(Cause::Kind::kMismatch, rank,
        MakeString("ranks ", rank_, " and ", rank,
                   " disagree about a collective with tag ", tag, ": ",
-                  agree ? MakeString("bytes: ", ours.bytes, " on rank ", rank_,
-                                     ", ", theirs.bytes, " on rank ", rank)
-                        : internal::describeDisagreement(one, other),
-                  " (rank ", rank_, ": ", internal::describeCheck(ours.check),
-                  "; rank ", rank, ": ", internal::describeCheck(theirs.check),
-                  ")"));
+                  difference, " (rank ", rank_, ": ",
+                  internal::describeCheck(ours.check), "; rank ", rank, ": ",
+                  internal::describeCheck(theirs.check), ")"));
 }
 
 // ---- Errors

@@ -248,6 +248,17 @@ TEST(DirectTest, OtherCountsAreAnError) {
   }
 }
 
+// Where the counts themselves do not fit the word that is compared.
+TEST(DirectTest, TheBytesOfBothSidesAreNamed) {
+  const size_t count = size_t{1} << 20;
+  const auto texts = outcomes(2, [&](const ContextPtr& context) {
+    const size_t mine = count + (context->rank == 1 ? 1 : 0);
+    testing_support::checkAllreduce<int>(context, {mine, 0, false, 0, 0});
+  });
+  EXPECT_TRUE(allSay(texts, "4194304 on rank 0")) << texts[0];
+  EXPECT_TRUE(allSay(texts, "4194308 on rank 1")) << texts[0];
+}
+
 TEST(DirectTest, OtherTypesAreAnError) {
   EXPECT_TRUE(allSay(
       outcomes(2,

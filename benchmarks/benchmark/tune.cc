@@ -40,6 +40,12 @@ size_t crossing(const Measured& low, const Measured& high,
 
 // ---- The file. ----
 
+// Whether what was measured can be put into it.
+bool isNetwork(const json& network) {
+  return network.is_object() &&
+         network.value("best", json::object()).is_object();
+}
+
 json readFile(const std::string& path) {
   std::ifstream file(path);
   if (!file.is_open()) {
@@ -47,7 +53,9 @@ json readFile(const std::string& path) {
   }
   json content = json::parse(file, nullptr, false);
   if (!content.is_object() || content.value("version", json()) != 1 ||
-      !content.contains("networks") || !content["networks"].is_array()) {
+      !content.contains("networks") || !content["networks"].is_array() ||
+      !std::all_of(content["networks"].begin(), content["networks"].end(),
+                   isNetwork)) {
     throw std::runtime_error("--tune: " + path +
                              " exists and is no tuning file; name another");
   }

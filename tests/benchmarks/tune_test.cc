@@ -44,7 +44,10 @@ TEST(TuneFile, WhatIsNoneIsToldSo) {
   options.tuneFile = ::testing::TempDir() + "gloo_tune_test.json";
   for (const char* text :
        {"", "[]", R"({"networks": []})", R"({"version": 2, "networks": []})",
-        R"({"version": "1", "networks": []})", R"({"version": 1})"}) {
+        R"({"version": "1", "networks": []})", R"({"version": 1})",
+        R"({"version": 1, "networks": [3]})",
+        R"({"version": 1, "networks": [{"transport": "tcp", "ranks": 4,
+                                        "best": []}]})"}) {
     std::ofstream(options.tuneFile) << text;
     try {
       checkTuneFile(options);

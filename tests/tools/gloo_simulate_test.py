@@ -251,6 +251,8 @@ class GlooSimulate(unittest.TestCase):
                  "--json"),
                 (["-a", "ring", "--text", "--plot", "/dev/null"], "--plot"),
                 (["-c", "barrier", "-s", "8"], "--sizes"),
+                (["-a", "ring", "--text", "-s", "8"], "--sizes"),
+                (["-a", "ring", "--draw", "/dev/null", "-s", "8"], "--sizes"),
                 (["--check", "x", "--json", "/dev/null"], "--json"),
                 (["--check", "x", "--plot", "/dev/null"], "--plot"),
                 (["--check", "x", "--text"], "--text"),

@@ -168,6 +168,10 @@ void refuseIgnored(const CLI::App& app) {
                   option);
     }
   }
+  // A schedule is the same for all sizes.
+  require(app.count("--text") + app.count("--draw") == 0 ||
+              app.count("--sizes") == 0,
+          "--text and --draw are of no size: leave out --sizes");
 }
 
 void take(const CLI::App& app, const Raw& raw, Options& options) {

@@ -148,7 +148,8 @@ class GlooSimulate(unittest.TestCase):
     def test_a_barrier_carries_nothing(self):
         short, = self.rows("-c", "barrier", "-a", "dissemination", "-n", 4,
                            "--alpha", 10, "--overhead", 1)
-        self.assertEqual(short["bytes"], 1)
+        self.assertEqual(short["bytes"], 0)
+        self.assertIn(" 0 B ", run("-c", "barrier", "-n", 4).stdout)
         self.assertEqual(short["rounds"], 2)
         self.assertLess(short["time_us"], 25)
 

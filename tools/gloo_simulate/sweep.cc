@@ -111,7 +111,10 @@ class Sweep {
     const size_t total = totalBytes(scenario);
     const simulate::Bound bound =
         simulate::lowerBound(info.collective, ranks, total, scenario.network);
-    rows_.push_back({std::string(info.name), chosen, ranks, total,
+    // A barrier's messages are of one byte, which is nobody's data.
+    const size_t carried =
+        info.collective == algorithms::Collective::kBarrier ? 0 : total;
+    rows_.push_back({std::string(info.name), chosen, ranks, carried,
                      choice.segmentBytes, result.seconds, bound.seconds(),
                      std::string(bound.term()), roundsOf(info, setting),
                      result.busiestBytes, result.messages});

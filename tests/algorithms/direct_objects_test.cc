@@ -2,11 +2,15 @@
 // too short for their algorithms' names sends no message.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <functional>
 #include <vector>
 
 #include "gloo/allgather_ring.h"
 #include "gloo/allreduce.h"
 #include "gloo/allreduce_ring.h"
+#include "gloo/barrier.h"
+#include "gloo/common/error.h"
 #include "gloo/context.h"
 #include "gloo/internal/statistics.h"
 #include "gloo/reduce_scatter.h"
@@ -86,6 +90,24 @@ TEST(DirectObjects, ReduceScatterOfAShortVector) {
         ASSERT_EQ(kRanks * (first + i + turn), data[static_cast<size_t>(i)]);
       }
     });
+  });
+}
+
+// Nor does what is refused change the vectors that it would have reduced.
+TEST(DirectObjects, OnAContextThatHasFailed) {
+  onAll([](const ContextPtr& context) {
+    Values one(50, 1);
+    Values two(50, 2);
+    AllreduceRing<int> object(context, {one.data(), two.data()}, 50);
+    object.run();
+    EXPECT_EQ(Values(50, 3 * kRanks), two);
+    one.assign(50, 1);
+    BarrierOptions nobodyElses(context);
+    nobodyElses.setTag(static_cast<uint32_t>(context->rank) + 1);
+    nobodyElses.setTimeout(std::chrono::milliseconds(100));
+    EXPECT_THROW(barrier(nobodyElses), IoException);
+    EXPECT_THROW(object.run(), IoException);
+    EXPECT_EQ(Values(50, 1), one);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <exception>
 
 #include "gloo/common/logging.h"
 #include "gloo/common/string.h"
@@ -330,7 +331,12 @@ void Lifelines::Impl::callBack(std::unique_lock<std::mutex>& lock) {
     world->second.calling = true;
     const OnCause onCause = world->second.onCause;
     lock.unlock();
-    onCause(cause);
+    try {
+      onCause(cause);
+    } catch (const std::exception& e) {
+      GLOO_WARN("rank ", cause.foundBy, "'s news, ", cause.text,
+                ", could not be told: ", e.what());
+    }
     lock.lock();
     if (const auto again = worlds_.find(key); again != worlds_.end()) {
       again->second.calling = false;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 
 #include "gloo/common/env.h"
 #include "gloo/common/error.h"
@@ -26,19 +27,13 @@ constexpr int kGlances = 64;
 // Rounds of which one includes the pollers that rest.
 constexpr uint32_t kRestRounds = 128;
 constexpr std::chrono::microseconds kDefaultSpin{500};
-// Between two looks of the background thread whether threads drive; and once
-// they have done so each time for a while: a look costs the one that it
-// interrupts.
-constexpr milliseconds kDoze{1};
+// Between two looks of the background thread whether threads drive, once they
+// have done so each time for a while: a look costs the one that it interrupts.
 constexpr milliseconds kLongDoze{4};
-constexpr int kDozesUntilLong = 8;
 // Where reading the clock is slow, so are timers and switches: looks that are
 // rarer by so much cost emulated ranks a fiftieth of their time instead of a
 // fifth.
 constexpr int kMostTimesRarer = 16;
-// In a row, of the background thread, before a thread that is at work.
-constexpr int kMostEvasions = 16;
-constexpr int kEvasionsOfLong = 4;  // that one after a long doze counts for
 
 }  // namespace
 
@@ -105,6 +100,30 @@ bool ProgressDomain::poll() {
   return moved;
 }
 
+// Who drives, until the end of the scope. A poller that throws, mostly for want
+// of memory, must not leave a role behind that nobody plays: all others would
+// sleep for ever. The lock is held at both ends.
+class ProgressDomain::Role {
+ public:
+  explicit Role(ProgressDomain& domain) : domain_(domain) {
+    domain_.driving_ = true;
+    domain_.drives_++;
+  }
+  Role(const Role&) = delete;
+  Role& operator=(const Role&) = delete;
+  ~Role() {
+    domain_.driverAsleep_ = false;
+    domain_.driving_ = false;
+    if (std::uncaught_exceptions() > exceptions_) {
+      domain_.leaveRole();
+    }
+  }
+
+ private:
+  ProgressDomain& domain_;
+  const int exceptions_ = std::uncaught_exceptions();
+};
+
 bool ProgressDomain::wait(Lock& lock, const Ready& ready, Deadline deadline,
                           Manner manner) {
   bool done = ready();
@@ -165,8 +184,7 @@ void ProgressDomain::visit() {
 
 void ProgressDomain::drive(Lock& lock, const Ready& ready, Deadline deadline,
                            Manner manner) {
-  driving_ = true;
-  drives_++;
+  const Role role(*this);
   if (backgroundAsleep_) {
     ring(backgroundBell_);  // our polling takes back what it has armed
   }
@@ -205,7 +223,6 @@ void ProgressDomain::drive(Lock& lock, const Ready& ready, Deadline deadline,
       break;
     }
   }
-  driving_ = false;
 }
 
 // To sleep: publish it, arm, poll once more, block. The lock orders this with
@@ -320,81 +337,6 @@ void ProgressDomain::setLocalRanks(int n, int before) {
 }
 
 ProgressDomain::Counters ProgressDomain::counters() const { return counters_; }
-
-void ProgressDomain::backgroundLoop() {
-  pthread_setname_np(pthread_self(), "gloo-progress");
-  while (doze()) {
-    tend();
-  }
-}
-
-// Keeps out of the way while threads drive. Takes no lock: a spinning driver is
-// not disturbed. Returns when nobody has driven for a while; false: to stop.
-bool ProgressDomain::doze() {
-  while (true) {
-    const uint64_t before = drives_;
-    if (waitReadable(backgroundBell_.get(),
-                     dozes_ < kDozesUntilLong ? kDoze : longDoze_)) {
-      silence(backgroundBell_);
-    }
-    dozes_ = std::min(dozes_ + 1, kDozesUntilLong);
-    if (stopping_) {
-      return false;
-    }
-    if (drives_ != before) {
-      continue;
-    }
-    if (!driving_) {
-      return true;
-    }
-    // One long wait: its driver rings when it leaves.
-    backgroundDeep_ = true;
-    if (driving_) {
-      waitReadable(backgroundBell_.get(), -1, Deadline());
-    }
-    backgroundDeep_ = false;
-  }
-}
-
-// Nobody waits: moves what is in flight until nothing moves, then sleeps until
-// something arrives. Returns when a thread drives, or after an event, or at
-// once where another thread is at work: that one will wait, most likely, and
-// should not find that the lock was taken to hand over something long.
-void ProgressDomain::tend() {
-  Lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) {
-    evasions_ += dozes_ < kDozesUntilLong ? 1 : kEvasionsOfLong;
-    if (evasions_ < kMostEvasions) {
-      return;
-    }
-    lockInTurn(lock);
-  } else {
-    dozes_ = 0;
-  }
-  evasions_ = 0;
-  const uint64_t before = drives_;
-  while (!stopping_ && !driving_ && drives_ == before) {
-    if (poll()) {
-      wakeReadySleepers();
-      letOthersIn(lock);
-      continue;
-    }
-    backgroundAsleep_ = true;
-    if (armAll() || poll()) {
-      backgroundAsleep_ = false;
-      continue;
-    }
-    const milliseconds timer = nextTimer();
-    const Deadline until = timer == milliseconds::max()
-                               ? Deadline()
-                               : Deadline(Clock::now() + timer);
-    lock.unlock();
-    waitReadable(epoll_.get(), backgroundBell_.get(), until);
-    lock = this->lock();
-    backgroundAsleep_ = false;
-    silence(backgroundBell_);
-  }
-}
 
 }  // namespace transport::base
 GLOO_NAMESPACE_END

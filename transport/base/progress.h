@@ -27,6 +27,7 @@
 #include "transport/base/bell.h"
 #include "transport/base/core_spread.h"
 #include "transport/base/fork.h"
+#include "transport/base/rate_limit.h"
 #include "transport/base/socket.h"
 #include "transport/base/yielder.h"
 
@@ -104,7 +105,8 @@ class ProgressDomain {
   bool poll();
 
   // Drives, or sleeps while another thread drives, until ready() or the
-  // deadline; returns ready(). ready is called with the lock held, by this
+  // deadline; returns ready(). Throws what a poller throws that it polls: then
+  // another waiter drives. ready is called with the lock held, by this
   // thread or by the driver on its behalf: it must only read. REQUIRES the
   // lock, which is given up meanwhile and held again on return.
   // kSleep: for what takes long, a driver does not spin first.
@@ -174,6 +176,7 @@ class ProgressDomain {
   void wakeReady();
   void ringAsleep();
   void leaveRole();
+  class Role;
   void drive(Lock& lock, const Ready& ready, Deadline deadline, Manner manner);
   void sleep(Lock& lock, const Ready& ready, Deadline deadline);
   void block(Lock& lock, const Ready& ready, Deadline deadline);
@@ -183,6 +186,7 @@ class ProgressDomain {
   void backgroundLoop();
   bool doze();
   void tend();
+  void tendSafely();
 
   FutexLock mutex_;
   std::atomic<int> wanted_{0};  // threads that want mutex_
@@ -200,8 +204,9 @@ class ProgressDomain {
   std::atomic<bool> backgroundDeep_{false};
   bool driverAsleep_ = false;
   bool backgroundAsleep_ = false;
-  int evasions_ = 0;  // of the background thread
-  int dozes_ = 0;     // since no thread was at work
+  int evasions_ = 0;      // of the background thread
+  int dozes_ = 0;         // since no thread was at work
+  RateLimit complaints_;  // of the background thread
   std::atomic<bool> stopping_{false};
   std::atomic<bool> busyPoll_{false};
   std::atomic<bool> crowded_{false};

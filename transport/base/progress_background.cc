@@ -1,0 +1,119 @@
+// The background thread of a progress domain.
+#include <pthread.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "gloo/common/logging.h"
+#include "transport/base/progress.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = Deadline::Clock;
+
+// Between two looks whether threads drive, and how many of them come before
+// the longer ones.
+constexpr milliseconds kDoze{1};
+constexpr int kDozesUntilLong = 8;
+// In a row, before a thread that is at work.
+constexpr int kMostEvasions = 16;
+constexpr int kEvasionsOfLong = 4;  // that one after a long doze counts for
+
+}  // namespace
+
+void ProgressDomain::backgroundLoop() {
+  pthread_setname_np(pthread_self(), "gloo-progress");
+  while (doze()) {
+    tendSafely();
+  }
+}
+
+// What a poller throws is nobody's here: the next round goes on where it can.
+void ProgressDomain::tendSafely() {
+  try {
+    tend();
+  } catch (const std::exception& e) {
+    {
+      const Lock lock = this->lock();
+      backgroundAsleep_ = false;
+    }
+    if (complaints_.allows(Clock::now())) {
+      GLOO_WARN("the background thread goes on after: ", e.what());
+    }
+  }
+}
+
+// Keeps out of the way while threads drive. Takes no lock: a spinning driver is
+// not disturbed. Returns when nobody has driven for a while; false: to stop.
+bool ProgressDomain::doze() {
+  while (true) {
+    const uint64_t before = drives_;
+    if (waitReadable(backgroundBell_.get(),
+                     dozes_ < kDozesUntilLong ? kDoze : longDoze_)) {
+      silence(backgroundBell_);
+    }
+    dozes_ = std::min(dozes_ + 1, kDozesUntilLong);
+    if (stopping_) {
+      return false;
+    }
+    if (drives_ != before) {
+      continue;
+    }
+    if (!driving_) {
+      return true;
+    }
+    // One long wait: its driver rings when it leaves.
+    backgroundDeep_ = true;
+    if (driving_) {
+      waitReadable(backgroundBell_.get(), -1, Deadline());
+    }
+    backgroundDeep_ = false;
+  }
+}
+
+// Nobody waits: moves what is in flight until nothing moves, then sleeps until
+// something arrives. Returns when a thread drives, or after an event, or at
+// once where another thread is at work: that one will wait, most likely, and
+// should not find that the lock was taken to hand over something long.
+void ProgressDomain::tend() {
+  Lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    evasions_ += dozes_ < kDozesUntilLong ? 1 : kEvasionsOfLong;
+    if (evasions_ < kMostEvasions) {
+      return;
+    }
+    lockInTurn(lock);
+  } else {
+    dozes_ = 0;
+  }
+  evasions_ = 0;
+  const uint64_t before = drives_;
+  while (!stopping_ && !driving_ && drives_ == before) {
+    if (poll()) {
+      wakeReadySleepers();
+      letOthersIn(lock);
+      continue;
+    }
+    backgroundAsleep_ = true;
+    if (armAll() || poll()) {
+      backgroundAsleep_ = false;
+      continue;
+    }
+    const milliseconds timer = nextTimer();
+    const Deadline until = timer == milliseconds::max()
+                               ? Deadline()
+                               : Deadline(Clock::now() + timer);
+    lock.unlock();
+    waitReadable(epoll_.get(), backgroundBell_.get(), until);
+    lock = this->lock();
+    backgroundAsleep_ = false;
+    silence(backgroundBell_);
+  }
+}
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

@@ -122,7 +122,11 @@ class Context final : public transport::Context,
   ProgressDomain& domain() { return device_->domain(); }
   Device& device() { return *device_; }
   internal::Statistics& counts() { return device_->counts(); }
-  ProgressDomain::Lock lock() { return device_->domain().lock(); }
+  // Throws in a forked child, where the lock may be held for ever.
+  ProgressDomain::Lock lock() const {
+    origin_.check("context");
+    return device_->domain().lock();
+  }
 
   // Everything below REQUIRES the lock.
 

@@ -11,7 +11,7 @@ using internal::CausePtr;
 using std::chrono::milliseconds;
 
 CausePtr Context::failure() const {
-  auto lock = device_->domain().lock();
+  auto lock = this->lock();
   return cause_;
 }
 
@@ -111,8 +111,7 @@ void Context::throwFailure(std::string_view operation) const {
 }
 
 void Context::checkUsable(const char* what) const {
-  origin_.check("context");
-  auto lock = device_->domain().lock();
+  auto lock = this->lock();
   throwIfFailed(what);
 }
 

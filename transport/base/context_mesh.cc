@@ -150,12 +150,12 @@ void Context::addPeerLocked(const PeerAddress& peer) {
 }
 
 Context::PeerState Context::peerState(int peer) const {
-  auto lock = device_->domain().lock();
+  auto lock = this->lock();
   return peers_[static_cast<size_t>(peer)].state;
 }
 
 uint64_t Context::peerNonce(int peer) const {
-  auto lock = device_->domain().lock();
+  auto lock = this->lock();
   const bool connected =
       peers_[static_cast<size_t>(peer)].state == PeerState::kConnected;
   return connected ? nonceOf(peer) : 0;
@@ -168,12 +168,12 @@ uint64_t Context::nonceOf(int peer) const {
 }
 
 std::string Context::peerTrouble(int peer) const {
-  auto lock = device_->domain().lock();
+  auto lock = this->lock();
   return peers_[static_cast<size_t>(peer)].trouble;
 }
 
 bool Context::allConnected() const {
-  auto lock = device_->domain().lock();
+  auto lock = this->lock();
   return allConnectedLocked();
 }
 

@@ -225,7 +225,7 @@ std::string Context::linkNameLocked(int peer) const {
 }
 
 std::string Context::linkName(int peer) const {
-  auto lock = device_->domain().lock();
+  auto lock = this->lock();
   return linkNameLocked(peer);
 }
 

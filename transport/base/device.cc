@@ -58,6 +58,7 @@ std::shared_ptr<transport::Context> Device::createContext(int rank, int size) {
 }
 
 internal::Statistics Device::statistics() const {
+  origin_.check("device");
   auto lock = domain_.lock();
   internal::Statistics total = counts_;
   factory_->addStatistics(total);

@@ -7,8 +7,14 @@
 #include <unistd.h>
 
 #include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "gloo/common/error.h"
+#include "gloo/internal/statistics.h"
+#include "gloo/transport/tcp/device.h"
+#include "transport/base/context.h"
 #include "transport/base/socket.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -82,6 +88,64 @@ TEST(Fork, InheritedObjectsSayWhatIsWrong) {
     }
     return false;
   }));
+}
+
+// Another thread may have held its lock, which then nobody gives back: every
+// entry looks before it locks.
+TEST(Fork, EveryEntryOfAContextAndItsDeviceIsRefused) {
+  using transport::base::Context;
+  const auto device =
+      transport::tcp::CreateDevice(transport::tcp::attr("127.0.0.1"));
+  const auto made = device->createContext(0, 2);
+  auto& context = dynamic_cast<Context&>(*made);
+  auto& pair = *context.createPair(1);
+  const internal::PeerAddress own = context.address();
+  internal::Operation op;
+  const std::vector<std::function<void()>> entries = {
+      [&] { context.createPair(1); },
+      [&] { context.createUnboundBuffer(nullptr, 0); },
+      [&] { context.begin(0, 0); },
+      [&] { context.postSend(op, 1, 0, nullptr, 0, 0); },
+      [&] { context.waitUntil([] { return true; }, Deadline()); },
+      [&] { context.glance([] { return true; }); },
+      [&] { context.poll(); },
+      [&] { context.cancel(op); },
+      [&] { context.fail(std::make_shared<internal::Cause>()); },
+      [&] { (void)context.failure(); },
+      [&] { (void)context.linkName(1); },
+      [&] { (void)context.address(); },
+      [&] { context.addPeer(own); },
+      [&] { (void)context.peerState(1); },
+      [&] { (void)context.peerNonce(1); },
+      [&] { (void)context.peerTrouble(1); },
+      [&] { context.progress(std::chrono::milliseconds(1)); },
+      [&] { (void)context.allConnected(); },
+      [&] { context.isAlive(own, std::chrono::milliseconds(1)); },
+      [&] { context.refuse("no"); },
+      [&] { context.complete(1, nullptr); },
+      [&] { context.share(Deadline()); },
+      [&] { context.checkUsable("test"); },
+      [&] { (void)pair.isConnected(); },
+      [&] { pair.setSync(true, true); },
+      [&] { pair.connect(own.bytes); },
+      [&] { pair.createSendBuffer(0, nullptr, 0); },
+      [&] { device->createContext(0, 2); },
+      [&] { (void)internal::statisticsOf(*device); },
+  };
+  const auto lock = context.lock();
+  for (size_t i = 0; i < entries.size(); i++) {
+    EXPECT_TRUE(holdsInChild([&] {
+      ::alarm(20);  // ends a child that waits for the lock
+      try {
+        entries[i]();
+      } catch (const InvalidOperationException& error) {
+        return std::string(error.what()).find("before fork()") !=
+               std::string::npos;
+      }
+      return false;
+    })) << "entry "
+        << i;
+  }
 }
 
 }  // namespace

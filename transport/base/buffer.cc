@@ -38,9 +38,10 @@ Buffer::~Buffer() {
         lock, [this] { return pair_.boundWithdrawn(index_); }, name);
     pair_.removeBound(index_);
   } else {
-    context_.drain(
-        lock, [this] { return pending_ == 0; }, name);
-    context_.disown(*this);
+    if (pending_ > 0) {  // no buffer of the peer's may ever come for them
+      context_.cancelOwned(lock, *this);
+      context_.disown(*this);
+    }
     pair_.releaseRemoteBound(slot_);
   }
 }

@@ -1,0 +1,108 @@
+// Operations that end early: when memory is the caller's again, and how long
+// that may take.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "tests/support/fake_link.h"
+#include "tests/transport/contract/contract.h"
+#include "transport/base/context.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+using std::chrono::milliseconds;
+
+transport::base::Context& inside(const ContextPtr& context) {
+  return dynamic_cast<transport::base::Context&>(*context);
+}
+
+class TakingBackTest : public ::testing::TestWithParam<FakeShape> {
+ protected:
+  void run(int size, const TransportFunction& fn) const {
+    FakeOptions options;
+    options.shape = GetParam();
+    spawn(Mode::kThreads, fakeDevices(options), size, fn);
+  }
+  // Not over the transport.
+  void meetOutside() { outside_.arrive_and_wait(); }
+
+  using Step = std::function<void(const ContextPtr&, BufferPtr&)>;
+  void readSlowlyWhile(const Step& end, bool lives);
+
+ private:
+  std::barrier<> outside_{2};
+};
+
+TEST_P(TakingBackTest, ASendBufferTakesBackWhatNoBufferIsThereFor) {
+  run(2, [](const ContextPtr& context) {
+    auto& pair = *context->getPair(1 - context->rank);
+    if (context->rank == 0) {
+      auto bytes = std::make_unique<std::vector<char>>(pattern(1, 3000));
+      auto send = pair.createSendBuffer(5, bytes->data(), bytes->size());
+      send->send();
+      send->send(100, 200);
+      send.reset();
+      bytes.reset();
+      meet(context);
+      auto good = pattern(2, 3000);
+      send = pair.createSendBuffer(5, good.data(), good.size());
+      send->send();
+      send->waitSend();
+      meet(context);
+      return;
+    }
+    meet(context);
+    std::vector<char> bytes(3000);
+    auto recv = pair.createRecvBuffer(5, bytes.data(), bytes.size());
+    recv->waitRecv();
+    EXPECT_EQ(mismatch(2, bytes.data(), bytes.size()), bytes.size());
+    meet(context);
+  });
+}
+
+// For longer than a peer that is silent is waited for.
+void TakingBackTest::readSlowlyWhile(const Step& end, bool lives) {
+  constexpr size_t kSize = 5000 * 2000;
+  run(2, [&](const ContextPtr& context) {
+    if (context->rank == 0) {
+      Message out(context, pattern(3, kSize));
+      awaitSignal(context, 1);  // behind the advert
+      meetOutside();
+      out.buffer->send(1, 1);
+      end(context, out.buffer);
+      return;
+    }
+    Message in(context, kSize);
+    in.buffer->recv(0, 1);
+    signal(context, 0);
+    {
+      const auto lock = inside(context).lock();
+      meetOutside();
+      const auto until = std::chrono::steady_clock::now() + milliseconds(2600);
+      while (std::chrono::steady_clock::now() < until) {
+        (void)inside(context).domain().poll();
+        std::this_thread::sleep_for(milliseconds(40));
+      }
+    }
+    EXPECT_TRUE(in.buffer->waitRecv());
+    EXPECT_TRUE(in.holds(3));
+    if (lives) {
+      awaitSignal(context, 0);
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(, TakingBackTest,
+                         ::testing::Values(FakeShape::kStream,
+                                           FakeShape::kPush),
+                         [](const auto& info) { return name(info.param); });
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

@@ -35,7 +35,8 @@ Buffer::~Buffer() {
   if (side_ == Side::kRecv) {
     pair_.withdrawBound(index_);
     context_.drain(
-        lock, [this] { return pair_.boundWithdrawn(index_); }, name);
+        lock, [this] { return pair_.boundWithdrawn(index_); }, name,
+        [this](const Pair& pair) { return &pair == &pair_; });
     pair_.removeBound(index_);
   } else {
     if (pending_ > 0) {  // no buffer of the peer's may ever come for them

@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// How long a departure may take when a peer does not listen.
+// How long a departure may take while a peer does not listen.
 constexpr milliseconds kFarewell{2000};
 constexpr milliseconds kFailedFarewell{300};
 constexpr int kMaxSize = 1 << 17;
@@ -159,6 +159,7 @@ void Context::close() {
 
 // Lets what was sent leave, then says bye to all and waits until they have
 // heard it. A peer that is stopped does not hold us longer than kFarewell; one
+// that takes what we have sent, however slowly, has the time that it needs; one
 // from which we have parted has had its time.
 void Context::goodbye(ProgressDomain::Lock& lock) {
   const auto all = [this](auto property) {
@@ -167,14 +168,16 @@ void Context::goodbye(ProgressDomain::Lock& lock) {
       return pair == nullptr || pair->closedHere() || property(*pair);
     });
   };
-  const Deadline deadline =
-      Deadline::after(cause_ == nullptr ? kFarewell : kFailedFarewell);
+  milliseconds limit = kFailedFarewell;
   if (cause_ == nullptr) {
     const auto flushed = [&] {
       return cause_ != nullptr ||
              all([](const Pair& pair) { return pair.flushed(); });
     };
-    domain().wait(lock, flushed, deadline);
+    const bool left = waitWhileMoving(
+        lock, flushed, kFarewell,
+        [](const Pair& pair) { return !pair.closedHere() && !pair.flushed(); });
+    limit = left ? kFarewell : milliseconds(0);
     for (int peer = 0; peer < size(); peer++) {
       if (Pair* pair = pairAt(peer)) {
         pair->sayBye();
@@ -184,7 +187,9 @@ void Context::goodbye(ProgressDomain::Lock& lock) {
   const auto ended = [&] {
     return all([](const Pair& pair) { return pair.ended(); });
   };
-  domain().wait(lock, ended, deadline);
+  waitWhileMoving(lock, ended, limit, [](const Pair& pair) {
+    return !pair.closedHere() && !pair.ended();
+  });
 }
 
 // The same to the peers of `first` to `last`, from which this rank alone parts.
@@ -208,13 +213,20 @@ void Context::part(int first, int last) {
              std::all_of(pairs.begin(), pairs.end(), std::mem_fn(property));
     };
   };
-  const Deadline deadline = Deadline::after(kFarewell);
-  domain().wait(lock, allOf(&Pair::flushed), deadline);
+  const auto among = [&](auto property) {
+    return [=](const Pair& pair) {
+      return pair.peer() >= first && pair.peer() <= last &&
+             !std::invoke(property, pair);
+    };
+  };
+  const bool left = waitWhileMoving(lock, allOf(&Pair::flushed), kFarewell,
+                                    among(&Pair::flushed));
   for (Pair* pair : pairs) {
     pair->sayBye();
     pair->leave();
   }
-  domain().wait(lock, allOf(&Pair::ended), deadline);
+  waitWhileMoving(lock, allOf(&Pair::ended), left ? kFarewell : milliseconds(0),
+                  among(&Pair::ended));
 }
 
 void Context::closePair(int peer) { part(peer, peer); }

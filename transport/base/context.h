@@ -204,9 +204,13 @@ class Context final : public transport::Context,
   // Says what is waited for.
   using Described = std::function<std::string()>;
 
-  // Waits until over(), or gives the context up after 2 s.
+  // Which they are.
+  using Pairs = std::function<bool(const Pair&)>;
+
+  // Waits until over(), or gives the context up when nothing has moved over
+  // `with` for 2 s.
   void drain(ProgressDomain::Lock& lock, const ProgressDomain::Ready& over,
-             const Described& what);
+             const Described& what, const Pairs& with);
   // Ends all operations of the owner; its first receive or send.
   void cancelOwned(ProgressDomain::Lock& lock, OperationOwner& owner);
   void cancelFirst(ProgressDomain::Lock& lock, const OperationOwner& owner,
@@ -294,14 +298,23 @@ class Context final : public transport::Context,
   void part(int first, int last);
   void failPending();
 
+  void endWith(internal::CausePtr cause);
   // context_operations.cc
   void post(Operation& op, bool isSend, int peer, uint64_t slot, void* data,
             size_t bytes, uint64_t check);
   void cancelOne(Operation& op);
   void waitForEnd(ProgressDomain::Lock& lock, const ProgressDomain::Ready& over,
-                  const Described& what);
-  // The oldest pending one; null: none.
-  const internal::Operation* firstOf(const OperationOwner& owner) const;
+                  const Described& what, const Pairs& with);
+
+  // context_life.cc
+  // False: for so long nothing has come from, or was taken by, these pairs.
+  bool waitWhileMoving(ProgressDomain::Lock& lock,
+                       const ProgressDomain::Ready& over,
+                       std::chrono::milliseconds limit, const Pairs& pairs);
+  uint64_t movedBy(const Pairs& pairs) const;
+  // The oldest pending one, of sends or of receives; null: none.
+  internal::Operation* firstOf(const OperationOwner& owner) const;
+  internal::Operation* firstOf(const OperationOwner& owner, bool sends) const;
   static std::string sourcesOf(const Operation& op);
   std::string linkNameLocked(int peer) const;
 

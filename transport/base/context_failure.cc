@@ -73,9 +73,12 @@ void Context::suspect(int peer, const std::string& why) {
 void Context::failLocked(CausePtr cause) {
   const bool ownTimeout =
       cause->kind == Cause::Kind::kTimeout && cause->foundBy == rank();
-  if (cause_ != nullptr || (closed_ && !ownTimeout)) {
-    return;
+  if (cause_ == nullptr && (!closed_ || ownTimeout)) {
+    endWith(std::move(cause));
   }
+}
+
+void Context::endWith(CausePtr cause) {
   cause_ =
       closed_ ? std::make_shared<const Cause>(closedCause()) : std::move(cause);
   GLOO_INFO("rank ", rank(), ": ", cause_->text);

@@ -62,6 +62,31 @@ int Context::visiblePid(const AddressRecord& peer) const {
   return visible ? static_cast<int>(peer.pid) : 0;
 }
 
+// In slices, so that a process that was stopped itself in the meantime does not
+// take that for the silence of others.
+bool Context::waitWhileMoving(ProgressDomain::Lock& lock,
+                              const ProgressDomain::Ready& over,
+                              milliseconds limit, const Pairs& pairs) {
+  constexpr int kSlices = 20;
+  for (int silent = 0; silent < kSlices;) {
+    const uint64_t before = movedBy(pairs);
+    if (domain().wait(lock, over, Deadline::after(limit / kSlices))) {
+      return true;
+    }
+    silent = movedBy(pairs) == before ? silent + 1 : 0;
+  }
+  return false;
+}
+
+uint64_t Context::movedBy(const Pairs& pairs) const {
+  uint64_t moved = 0;
+  for (int peer = 0; peer < size(); peer++) {
+    const Pair* pair = pairAt(peer);
+    moved += pair != nullptr && pairs(*pair) ? pair->moved() : 0;
+  }
+  return moved;
+}
+
 bool Context::isGone(const internal::PeerAddress& peer) const {
   const int pid = visiblePid(decodeAddress(peer.bytes));
   if (pid <= 0) {

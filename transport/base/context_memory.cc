@@ -68,7 +68,15 @@ void Context::withdrawRegion(ProgressDomain::Lock& lock, uint32_t id) {
         return exports_.at(id).inUse == 0 &&
                std::none_of(pairs_.begin(), pairs_.end(), receives);
       },
-      [] { return "destroying a buffer with a remote key"; });
+      [] { return "destroying a buffer with a remote key"; },
+      [this, id](const Pair& pair) {
+        const Operation* op = pending_.front();
+        while (op != nullptr && (op->kind != kGetReply || op->index != id ||
+                                 op->peer != pair.peer())) {
+          op = op->nextPending;
+        }
+        return op != nullptr || pair.receivingExport(id);
+      });
   exports_.erase(id);
 }
 

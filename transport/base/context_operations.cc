@@ -273,7 +273,8 @@ void Context::cancel(Operation& op) {
   cancelOne(op);
   waitForEnd(
       lock, [&op] { return !op.pending(); },
-      [&op, this] { return "taking back a " + describe(op); });
+      [&op, this] { return "taking back a " + describe(op); },
+      [&op](const Pair& pair) { return op.peer == pair.peer(); });
 }
 
 void Context::cancelOne(Operation& op) {
@@ -284,28 +285,39 @@ void Context::cancelOne(Operation& op) {
   pairAt(peer)->cancel(op);
 }
 
-// The context is given up when the peer does not answer: then everything ends.
+// The context is given up when the peer does not answer: then everything ends,
+// also where another thread is closing it, which may take longer than this.
 void Context::waitForEnd(ProgressDomain::Lock& lock,
                          const ProgressDomain::Ready& over,
-                         const Described& what) {
-  if (!domain().wait(lock, over, Deadline::after(kCancelLimit))) {
-    failNew(Cause::Kind::kIo, -1,
-            MakeString("rank ", rank(), ": ", what(), ": no answer within ",
-                       kCancelLimit.count(), " ms"));
+                         const Described& what, const Pairs& with) {
+  if (!waitWhileMoving(lock, over, kCancelLimit, with) && cause_ == nullptr) {
+    endWith(std::make_shared<Cause>(
+        causeOf(Cause::Kind::kIo, -1,
+                MakeString("rank ", rank(), ": ", what(), ": no answer within ",
+                           kCancelLimit.count(), " ms"))));
   }
 }
 
 void Context::drain(ProgressDomain::Lock& lock,
-                    const ProgressDomain::Ready& over, const Described& what) {
+                    const ProgressDomain::Ready& over, const Described& what,
+                    const Pairs& with) {
   const auto either = [&over, this] { return cause_ != nullptr || over(); };
   if (!either()) {
-    waitForEnd(lock, either, what);
+    waitForEnd(lock, either, what, with);
   }
 }
 
-const Operation* Context::firstOf(const OperationOwner& owner) const {
-  const Operation* op = pending_.front();
+Operation* Context::firstOf(const OperationOwner& owner) const {
+  Operation* op = pending_.front();
   while (op != nullptr && op->user != &owner) {
+    op = op->nextPending;
+  }
+  return op;
+}
+
+Operation* Context::firstOf(const OperationOwner& owner, bool sends) const {
+  Operation* op = pending_.front();
+  while (op != nullptr && (op->user != &owner || op->isSend != sends)) {
     op = op->nextPending;
   }
   return op;
@@ -321,8 +333,14 @@ void Context::cancelOwned(ProgressDomain::Lock& lock, OperationOwner& owner) {
   }
   drain(
       lock, [&] { return firstOf(owner) == nullptr; },
-      [&] {
-        return "destroying the buffer of a " + describe(*firstOf(owner));
+      [&] { return "destroying the buffer of a " + describe(*firstOf(owner)); },
+      [&](const Pair& pair) {
+        const Operation* op = pending_.front();
+        while (op != nullptr &&
+               (op->user != &owner || op->peer != pair.peer())) {
+          op = op->nextPending;
+        }
+        return op != nullptr;
       });
 }
 
@@ -337,16 +355,16 @@ void Context::disown(OperationOwner& owner) {
 
 void Context::cancelFirst(ProgressDomain::Lock& lock,
                           const OperationOwner& owner, bool sends) {
-  for (Operation* op = pending_.front(); op != nullptr; op = op->nextPending) {
-    if (op->user == &owner && op->isSend == sends) {
-      const uint64_t serial = op->serial;
-      cancelOne(*op);
-      waitForEnd(
-          lock, [op, serial] { return !op->pending() || op->serial != serial; },
-          [op, this] { return "abort of a " + describe(*op); });
-      return;
-    }
+  Operation* op = firstOf(owner, sends);
+  if (op == nullptr) {
+    return;
   }
+  const uint64_t serial = op->serial;
+  cancelOne(*op);
+  waitForEnd(
+      lock, [op, serial] { return !op->pending() || op->serial != serial; },
+      [op, this] { return "abort of a " + describe(*op); },
+      [op](const Pair& pair) { return op->peer == pair.peer(); });
 }
 
 }  // namespace transport::base

@@ -303,6 +303,7 @@ void Pair::onComplete(void* token) {
   if (failed_) {
     return;
   }
+  moved_++;
   auto& op = *static_cast<Operation*>(token);
   inLink_ -= weightOf(op);
   partDone(op);

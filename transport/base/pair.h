@@ -175,6 +175,8 @@ class Pair final : public transport::Pair, public LinkHandler {
   bool boundWithdrawn(uint32_t index) const;
   void removeBound(uint32_t index);
   bool receivingExport(uint32_t key) const;
+  // So many times something has come from the peer, or was taken by it.
+  uint64_t moved() const { return moved_; }
   // The peer's buffer on this slot; valid until it is released.
   const RemoteBound& useRemoteBound(int slot);
   void releaseRemoteBound(int slot);
@@ -354,6 +356,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   bool closedHere_ = false;
   bool failed_ = false;
   bool heard_ = false;  // a frame of the peer's has come
+  uint64_t moved_ = 0;
   PumpEntry pump_{*this};
 
   SlotTable slots_;

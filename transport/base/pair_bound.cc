@@ -253,6 +253,7 @@ void Pair::onBound(uint32_t index, uint64_t offset, const char* payload,
     return;
   }
   heard_ = true;
+  moved_++;
   const Bound* bound = boundFor(index, offset, bytes);
   if (bound != nullptr && bound->buffer != nullptr) {
     copyBytes(bound->ptr + offset, payload, bytes);

@@ -113,6 +113,7 @@ void Pair::onWritten(uint32_t immediate) {
   if (failed_) {
     return;
   }
+  moved_++;
   if ((immediate & kBoundImmediate) != 0) {
     onBoundWritten(immediate & ~kBoundImmediate);
     return;

@@ -9,6 +9,7 @@ namespace transport::base {
 // What every message says besides itself: what its sender grants and has seen.
 void Pair::takeNews(uint32_t credits, uint32_t seen) {
   heard_ = true;
+  moved_++;
   credits_ += credits;
   pruneSeen(seen);
 }

@@ -133,6 +133,7 @@ void Pair::onGet(const FrameHeader& header) {
   }
   Operation& op = context_.newReply();
   region->inUse++;
+  op.peer = peer_;
   op.index = header.key;
   op.number = header.number;
   op.data = region->ptr + header.offset;

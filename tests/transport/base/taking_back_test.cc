@@ -98,6 +98,21 @@ void TakingBackTest::readSlowlyWhile(const Step& end, bool lives) {
   });
 }
 
+TEST_P(TakingBackTest, ABufferWaitsForAPeerThatReadsSlowly) {
+  readSlowlyWhile(
+      [](const ContextPtr& context, BufferPtr& buffer) {
+        buffer.reset();
+        signal(context, 1);  // the context lives
+      },
+      true);
+}
+
+TEST_P(TakingBackTest, AClosingContextWaitsForAPeerThatReadsSlowly) {
+  readSlowlyWhile(
+      [](const ContextPtr& context, BufferPtr&) { inside(context).close(); },
+      false);
+}
+
 INSTANTIATE_TEST_SUITE_P(, TakingBackTest,
                          ::testing::Values(FakeShape::kStream,
                                            FakeShape::kPush),

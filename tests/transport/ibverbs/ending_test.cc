@@ -79,6 +79,35 @@ TEST_F(VerbsEndingTest, NoWriteAfterAWaitWhileAnotherThreadCloses) {
   noWriteAfter([](const ContextPtr& context) { inside(context).close(); });
 }
 
+// The close waits for longer than the buffer, which came first.
+TEST_F(VerbsEndingTest, NoWriteAfterABufferThatEndsWhileAnotherThreadCloses) {
+  constexpr size_t kSize = 1 << 20;
+  const auto maker = fakeVerbsDevices(asynchronousDevices(5));
+  spawn(Mode::kThreads, maker, 2, [&](const ContextPtr& context) {
+    meet(context);
+    if (context->rank == 1) {
+      awaitSignal(context, 0);
+      auto lock = inside(context).lock();
+      meetOutside();
+      meetOutside();
+      return;
+    }
+    std::vector<char> bytes(kSize, 'c');
+    auto in = context->createUnboundBuffer(bytes.data(), kSize);
+    in->recv(1, 1);
+    signal(context, 1);  // behind the advert
+    meetOutside();
+    std::thread closer([&] {
+      std::this_thread::sleep_for(milliseconds(500));
+      inside(context).close();
+    });
+    in.reset();
+    EXPECT_FALSE(fakeVerbs().canBeWritten(bytes.data(), kSize));
+    closer.join();
+    meetOutside();
+  });
+}
+
 // A receive from any is in the way of a long one, which is advertised once that
 // is over. Its memory cannot be registered then: the context fails, with both.
 TEST_F(VerbsEndingTest, WhatAMessageUnblocksCannotBeRegistered) {

@@ -64,7 +64,7 @@ bool UnboundBuffer::wait(Side& side, int* rank,
   }
   auto lock = context_.lock();
   const auto ready = [&side, this] {
-    return !side.ended.empty() || side.aborted || context_.failedLocked();
+    return !side.ended.empty() || side.endsWait() || context_.failedLocked();
   };
   const char* what = &side == &recvs_ ? "receive" : "send";
   if (!ready() && !context_.domain().glance(ready)) {
@@ -92,7 +92,7 @@ bool UnboundBuffer::wait(Side& side, int* rank,
       return done;
     }
   }
-  if (side.aborted && !context_.failedLocked()) {
+  if (side.endsWait() && !context_.failedLocked()) {
     side.aborted = false;
     return false;
   }
@@ -109,7 +109,14 @@ void UnboundBuffer::abortWait(Side& side, bool sends) {
   origin_.check("unbound buffer");
   auto lock = context_.lock();
   side.aborted = true;
-  context_.cancelFirst(lock, *this, sends);
+  side.takingBack++;
+  try {
+    context_.cancelFirst(lock, *this, sends);
+  } catch (...) {
+    side.takingBack--;
+    throw;
+  }
+  side.takingBack--;
   context_.domain().changed();
 }
 

@@ -45,6 +45,10 @@ class UnboundBuffer final : public transport::UnboundBuffer,
     Fifo<Operation> ended;
     uint64_t pending = 0;
     bool aborted = false;
+    int takingBack = 0;  // aborts whose operation has not ended yet
+
+    // Not before the peer has let go of the memory: the caller may reuse it.
+    bool endsWait() const { return aborted && takingBack == 0; }
   };
 
   // Until then, or, when `until` is null, for the timeout.

@@ -39,6 +39,38 @@ class TakingBackTest : public ::testing::TestWithParam<FakeShape> {
   std::barrier<> outside_{2};
 };
 
+// Rank 1 has leave to write, and answers nothing for a while.
+TEST_P(TakingBackTest, AnAbortedWaitEndsWhenThePeerHasLetGo) {
+  std::atomic<bool> answers{false};
+  std::atomic<bool> over{false};
+  run(2, [&](const ContextPtr& context) {
+    if (context->rank == 1) {
+      awaitSignal(context, 0);
+      {
+        const auto lock = inside(context).lock();
+        meetOutside();
+        // Nothing tells that a wait goes on.
+        for (int i = 0; i < 30 && !over; i++) {
+          std::this_thread::sleep_for(milliseconds(10));
+        }
+        answers = true;
+      }
+      meet(context);
+      return;
+    }
+    Message in(context, 3000);
+    in.buffer->recv(1, 1);
+    signal(context, 1);  // behind the advert
+    meetOutside();
+    std::thread aborter([&] { in.buffer->abortWaitRecv(); });
+    EXPECT_FALSE(in.buffer->waitRecv());
+    EXPECT_TRUE(answers);
+    over = true;
+    aborter.join();
+    meet(context);
+  });
+}
+
 TEST_P(TakingBackTest, ASendBufferTakesBackWhatNoBufferIsThereFor) {
   run(2, [](const ContextPtr& context) {
     auto& pair = *context->getPair(1 - context->rank);

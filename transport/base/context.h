@@ -178,9 +178,10 @@ class Context final : public transport::Context,
   void suspect(int peer, const std::string& why);
   internal::Cause causeOf(internal::Cause::Kind kind, int culprit,
                           const std::string& text) const;
-  // Gives up the lock meanwhile.
+  // A wait for one of the owner's sends, or receives. Gives up the lock
+  // meanwhile.
   void timedOut(ProgressDomain::Lock& lock, const OperationOwner& owner,
-                const char* what, std::chrono::nanoseconds elapsed);
+                bool sends, std::chrono::nanoseconds elapsed);
   void failTimeout(ProgressDomain::Lock& lock, internal::Cause cause);
   bool failedLocked() const { return cause_ != nullptr; }
   // A check word has come with a frame. False, and the context has failed, if
@@ -297,8 +298,8 @@ class Context final : public transport::Context,
   void goodbye(ProgressDomain::Lock& lock);
   void part(int first, int last);
   void failPending();
-
   void endWith(internal::CausePtr cause);
+
   // context_operations.cc
   void post(Operation& op, bool isSend, int peer, uint64_t slot, void* data,
             size_t bytes, uint64_t check);

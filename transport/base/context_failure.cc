@@ -120,20 +120,18 @@ void Context::checkUsable(const char* what) const {
 
 // A wait of `owner` has reached its deadline.
 void Context::timedOut(ProgressDomain::Lock& lock, const OperationOwner& owner,
-                       const char* what, std::chrono::nanoseconds elapsed) {
+                       bool sends, std::chrono::nanoseconds elapsed) {
   const auto ms = std::chrono::duration_cast<milliseconds>(elapsed).count();
   Cause cause;
   cause.kind = Cause::Kind::kTimeout;
   cause.foundBy = rank();
-  cause.text = MakeString("Timed out after ", ms, " ms: rank ", rank(),
-                          " waited for a ", what, " that nobody started");
-  for (Operation* op = pending_.front(); op != nullptr; op = op->nextPending) {
-    if (op->user == &owner) {
-      cause.culprit = op->peer;
-      cause.text = MakeString("Timed out after ", ms, " ms: rank ", rank(),
-                              ": ", describe(*op));
-      break;
-    }
+  cause.text =
+      MakeString("Timed out after ", ms, " ms: rank ", rank(), " waited for a ",
+                 sends ? "send" : "receive", " that nobody started");
+  if (const Operation* op = firstOf(owner, sends)) {
+    cause.culprit = op->peer;
+    cause.text = MakeString("Timed out after ", ms, " ms: rank ", rank(), ": ",
+                            describe(*op));
   }
   failTimeout(lock, std::move(cause));
 }

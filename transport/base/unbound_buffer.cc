@@ -75,7 +75,8 @@ bool UnboundBuffer::wait(Side& side, int* rank,
             : Deadline::after(timeout == kUnsetTimeout ? context_.getTimeout()
                                                        : timeout);
     if (!context_.domain().wait(lock, ready, deadline)) {
-      context_.timedOut(lock, *this, what, Deadline::Clock::now() - started);
+      context_.timedOut(lock, *this, &side == &sends_,
+                        Deadline::Clock::now() - started);
     }
   }
   if (Operation* op = side.ended.front()) {

@@ -98,6 +98,38 @@ TEST_P(TakingBackTest, ASendBufferTakesBackWhatNoBufferIsThereFor) {
   });
 }
 
+TEST_P(TakingBackTest, ATimeoutNamesWhatWasWaitedFor) {
+  for (const bool sends : {false, true}) {
+    run(3, [=](const ContextPtr& context) {
+      if (context->rank != 0) {
+        EXPECT_THROW(awaitSignal(context, 0), IoException);
+        return;
+      }
+      Message both(context, 100000);
+      const auto receive = [&] { both.buffer->recv(2, 2, 0, 50000); };
+      if (sends) {
+        receive();
+      }
+      both.buffer->send(1, 1, 50000);
+      if (!sends) {
+        receive();
+      }
+      std::string text;
+      try {
+        sends ? both.buffer->waitSend(milliseconds(100))
+              : both.buffer->waitRecv(milliseconds(100));
+      } catch (const TimeoutException& e) {
+        text = e.what();
+      }
+      const auto names = [&](const char* part) {
+        return text.find(part) != std::string::npos;
+      };
+      EXPECT_EQ(names("send to rank 1"), sends) << text;
+      EXPECT_EQ(names("recv from rank 2"), !sends) << text;
+    });
+  }
+}
+
 // For longer than a peer that is silent is waited for.
 void TakingBackTest::readSlowlyWhile(const Step& end, bool lives) {
   constexpr size_t kSize = 5000 * 2000;

@@ -41,6 +41,9 @@ Shape shapeFor(const Adapter& adapter, int peers) {
   // Half of the share for receives, a quarter for sends.
   size_t eager = std::min(settings.eagerBytes, share / 2 / shape.credits);
   eager = std::min(eager, base::kMaxDataPayload);
+  // With its head it is one message of the device's.
+  const auto longest = static_cast<size_t>(adapter.maxMessage());
+  eager = std::min(eager, longest - std::min(longest, FrameHeader::kBytes));
   eager = eager / 64 * 64;
   shape.sendSlots = std::max(shape.credits / 2, 4u);
   const int most = adapter.device().max_qp_wr;

@@ -236,6 +236,7 @@ void Context::call(int peer) {
   p.pending = device_->factory().prepare(size() - 1);
   Hello hello = greeting(Purpose::kPair, p);
   hello.blob = p.pending->blob();
+  hello.text = p.pending->trouble().substr(0, Hello::kMaxText);
   device_->connector().connect(nonce_, p.endpoint, hello,
                                static_cast<uint64_t>(peer), kCallLimit);
 }

@@ -60,8 +60,18 @@ Hello Context::onHello(const Hello& theirs) {
   return answer;
 }
 
-// This end of it, or why there is none.
+// This end of it, or why there is none: a caller that has no end of its own
+// says so.
 void Context::makeLink(const Hello& theirs, Hello& answer) {
+  if (!theirs.text.empty()) {
+    answer.verdict = Verdict::kRefused;
+    answer.text =
+        MakeString("rank ", theirs.srcRank, " cannot make a link to rank ",
+                   rank(), ": ", theirs.text)
+            .substr(0, Hello::kMaxText);
+    failNew(Cause::Kind::kIo, theirs.srcRank, answer.text);
+    return;
+  }
   Peer& p = peers_[static_cast<size_t>(theirs.srcRank)];
   try {
     p.answering = device_->factory().answer(size() - 1, theirs);
@@ -212,17 +222,19 @@ void Context::onConnectFailed(uint64_t tag, Failure failure,
   if (pairAt(peer)->linked()) {
     return;
   }
-  if (failure == Failure::kRefused && text == kCrossing) {
+  const bool refused = failure == Failure::kRefused;
+  if (refused && text == kCrossing) {
     return;  // the peer's own call is on its way
   }
-  if (failure == Failure::kRefused && text == closedText(peer)) {
+  if (refused && text == closedText(peer)) {
     failDeparted(peer);
+  } else if (refused && !trouble.empty()) {
+    failNew(Cause::Kind::kIo, rank(),
+            MakeString("rank ", rank(), " cannot make a link to rank ", peer,
+                       ": ", trouble));
   } else if (complete_) {
     suspect(peer, MakeString("cannot reach rank ", peer, " at ", text));
-  } else if (failure == Failure::kRefused && !trouble.empty()) {
-    failNew(Cause::Kind::kIo, peer,
-            MakeString("cannot make a link to rank ", peer, ": ", trouble));
-  } else if (failure == Failure::kRefused) {
+  } else if (refused) {
     failNew(Cause::Kind::kRendezvous, peer, text);
   } else if (Environment::fromEnvironment().disableConnectionRetries) {
     failNew(Cause::Kind::kRendezvous, peer,

@@ -23,6 +23,62 @@ class VerbsTroubleTest : public testing::Test {
   void TearDown() override { EXPECT_EQ(mistakesOfFakeVerbs(), ""); }
 };
 
+// The higher rank calls, and registers the memory of its queue pair first.
+TEST_F(VerbsTroubleTest, ACallersOwnTroubleIsWhatBothSay) {
+  const auto maker = fakeVerbsDevices(plainDevices());
+  maker();
+  fakeVerbs().fail(FakeCall::kRegMr, ENOMEM);
+  std::array<std::string, 2> texts;
+  spawnSeats(Mode::kThreads, 2, [&](Seat& seat) {
+    const ContextPtr context = maker()->createContext(seat.rank, 2);
+    context->setTimeout(contextTimeout());
+    try {
+      context->createAndConnectAllPairs(seat.store);
+    } catch (const IoException& e) {
+      texts[static_cast<size_t>(seat.rank)] = e.what();
+    }
+  });
+  EXPECT_THAT(texts, Each(ContainsRegex("rank 1 cannot make a link to rank "
+                                        "0: .*Cannot register")));
+}
+
+// At first use of a lazy pair: the registration for rank 0's end comes first.
+class VerbsLazyTroubleTest : public VerbsTroubleTest {
+ protected:
+  void expectBothToSay(int goodOnes, const std::string& text) {
+    FakeDevices devices = plainDevices();
+    devices.lazy = true;
+    std::array<internal::CausePtr, 2> causes;
+    spawn(Mode::kThreads, fakeVerbsDevices(devices), 2,
+          [&](const ContextPtr& context) {
+            auto& base = dynamic_cast<transport::base::Context&>(*context);
+            Message out(context, 8);
+            if (context->rank == 0) {
+              fakeVerbs().fail(FakeCall::kRegMr, ENOMEM, 1, goodOnes);
+              out.buffer->send(1, 1);
+            }
+            EXPECT_THROW(
+                base.waitUntil([] { return false; },
+                               Deadline::after(std::chrono::seconds(20))),
+                IoException);
+            causes[static_cast<size_t>(context->rank)] = base.failure();
+          });
+    for (const auto& cause : causes) {
+      ASSERT_NE(cause, nullptr);
+      EXPECT_EQ(cause->kind, internal::Cause::Kind::kIo);
+      EXPECT_THAT(cause->text, ContainsRegex(text));
+    }
+  }
+};
+
+TEST_F(VerbsLazyTroubleTest, OfTheCallerIsNotTakenForADeath) {
+  expectBothToSay(0, "rank 0 cannot make a link to rank 1: .*Cannot register");
+}
+
+TEST_F(VerbsLazyTroubleTest, OfTheOtherIsNotTakenForADeath) {
+  expectBothToSay(1, "rank 1 cannot make a link to rank 0: .*Cannot register");
+}
+
 // Of which a frame's head takes a part.
 TEST_F(VerbsTroubleTest, AnEagerMessageFitsTheLongestOfTheDevice) {
   FakeDevices devices = plainDevices();

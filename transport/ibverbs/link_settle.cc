@@ -188,6 +188,11 @@ void VerbsLink::lose(const std::string& text, bool ended) {
     return;
   }
   endpoint_->destroy();
+  // A peer that had said bye before has left, and has not died.
+  if (std::exchange(byeHeld_, false) &&
+      !notify([&] { handler_.onFrame(bye_, nullptr); })) {
+    return;
+  }
   muted_ = true;
   internal::Cause cause;
   cause.kind = internal::Cause::Kind::kPeerLost;

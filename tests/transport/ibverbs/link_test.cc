@@ -7,8 +7,10 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,11 +22,14 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 struct Recorder : base::LinkHandler {
   char* onPayload(const base::FrameHeader&) override { return payload.data(); }
   void onFrame(const base::FrameHeader& header, const char*) override {
-    heard.push_back(header.type == base::FrameType::kAbort ? "abort" : "frame");
+    heard.push_back(header.type == base::FrameType::kAbort ? "abort"
+                    : header.type == base::FrameType::kBye ? "bye"
+                                                           : "frame");
   }
   void onBound(uint32_t, uint64_t, const char*, size_t) override {}
   void onWritten(uint32_t) override {}
@@ -76,6 +81,16 @@ class VerbsLinkTest : public testing::Test {
     EXPECT_EQ(::poll(&ready, 1, 10000), 1);
   }
 
+  void peerSends(base::FrameType type) {
+    base::FrameHeader header;
+    header.type = type;
+    if (!peerIsOpen_) {
+      peer_->sends().open(peer_->shape().credits);
+      peerIsOpen_ = true;
+    }
+    EXPECT_TRUE(peer_->sends().send(header, nullptr, nullptr));
+  }
+
   test::FakeVerbs fake_;
   VerbsPoller poller_{loopback()};
   Recorder handler_;
@@ -83,6 +98,7 @@ class VerbsLinkTest : public testing::Test {
   std::unique_ptr<Endpoint> peer_;
   std::unique_ptr<VerbsLink> link_;
   int socket_ = -1;
+  bool peerIsOpen_ = false;
 };
 
 TEST_F(VerbsLinkTest, ThePeersReasonIsHeardBehindItsReadyByte) {
@@ -105,6 +121,24 @@ TEST_F(VerbsLinkTest, AFarewellThatCannotBePostedIsNoticed) {
   link_->finish();
   poller_.poll();
   EXPECT_THAT(handler_.heard, ElementsAre(HasSubstr("could not be posted")));
+}
+
+// It waits for the end of what is on its way to the peer.
+TEST_F(VerbsLinkTest, AFarewellThatIsHeldBackIsHeardBeforeALoss) {
+  theirs_->sayReady();
+  awaitReadable(socket_);
+  EXPECT_TRUE(link_->onSocket());
+  peerSends(base::FrameType::kBye);
+  fake_.pause();
+  const std::array<char, 8> bytes{};
+  int token = 0;
+  EXPECT_FALSE(link_->write(bytes.data(), bytes.size(), nullptr, {},
+                            base::kNoImmediate, &token));
+  poller_.poll();
+  EXPECT_THAT(handler_.heard, IsEmpty());
+  link_->fail("the queue pair failed");
+  EXPECT_THAT(handler_.heard,
+              ElementsAre("bye", HasSubstr("the queue pair failed")));
 }
 
 }  // namespace

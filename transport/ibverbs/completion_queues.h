@@ -32,6 +32,7 @@ class CompletionQueues {
   template <typename Take>
   [[gnu::always_inline]] bool poll(const Take& take) {
     bool moved = false;
+    emptied_ = true;
     for (size_t i = 0; i < queues_.size(); i++) {  // take may add queues
       ibv_wc done[kBatch];
       const int n = ibv_poll_cq(queues_[i].cq.get(), kBatch, done);
@@ -41,6 +42,9 @@ class CompletionQueues {
     }
     return moved;
   }
+
+  // The last poll() has left nothing behind in any queue.
+  bool emptied() const { return emptied_; }
 
   // From now on a completion makes the channel readable; false: poll again, and
   // look for trouble.
@@ -75,6 +79,7 @@ class CompletionQueues {
       queues_[at].leaving = 0;
     }
     completions_ += static_cast<uint64_t>(n);
+    emptied_ = emptied_ && n < kBatch;
     for (int i = 0; i < n; i++) {
       take(done[i]);
     }
@@ -87,6 +92,7 @@ class CompletionQueues {
 
   Adapter& adapter_;
   std::vector<Queue> queues_;
+  bool emptied_ = true;
   uint64_t completions_ = 0;
   uint64_t systemCalls_ = 0;
   std::string trouble_;

@@ -62,9 +62,9 @@ class VerbsLink final : public base::Link {
   void onCompletion(const ibv_wc& completion, bool receive, uint32_t number);
   // False: there was nothing new.
   bool onSocket();
-  // After completions were taken (drained: there were none): reports, returns
-  // credits, sends what waits. True if anything moved.
-  bool settle(bool drained);
+  // After completions were taken (emptied: all that there were): reports,
+  // returns credits, sends what waits. True if anything moved.
+  bool settle(bool emptied);
   // settle() has something to do at once.
   bool hasNews() const;
   bool owns(const ibv_qp* qp) const {
@@ -117,7 +117,7 @@ class VerbsLink final : public base::Link {
   void onLastWord();
   bool report();
   bool deliverHeld();
-  bool judge(bool drained);
+  bool judge(bool emptied);
   void lose(const std::string& text, bool ended);
 
   VerbsPoller& poller_;

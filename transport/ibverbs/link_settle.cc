@@ -73,7 +73,7 @@ bool VerbsLink::hasNews() const {
          ((byeHeld_ || endHeld_) && sends().borrowed() == 0);
 }
 
-bool VerbsLink::settle(bool drained) {
+bool VerbsLink::settle(bool emptied) {
   if (endpoint_->destroyed()) {
     return false;
   }
@@ -97,7 +97,7 @@ bool VerbsLink::settle(bool drained) {
   if (guard.destroyed() || endpoint_->destroyed()) {
     return true;
   }
-  return judge(drained) || moved;
+  return judge(emptied) || moved;
 }
 
 bool VerbsLink::report() {
@@ -134,23 +134,23 @@ bool VerbsLink::deliverHeld() {
   return true;
 }
 
-// The peer is gone, or the queue pair has failed and nobody says why.
-bool VerbsLink::judge(bool drained) {
-  if (muted_) {
+// The peer is gone, or the queue pair has failed and nobody says why. What has
+// not been read yet may say it: a farewell, or the first failure.
+bool VerbsLink::judge(bool emptied) {
+  if (muted_ || (!sideEnded_ && suspicion_.empty())) {
     return false;
   }
-  if (sideEnded_ && drained) {
+  if (sideEnded_ && emptied) {
     lose(side_.error().empty() ? "it was closed" : side_.error(),
          side_.error().empty());
     return true;
   }
-  if (!suspicion_.empty() && Clock::now() >= suspectUntil_) {
-    lose(suspicion_, false);
+  if (!suspicion_.empty() && emptied && Clock::now() >= suspectUntil_) {
+    const std::string why = suspicion_;
+    fail(why);
     return true;
   }
-  if (sideEnded_ || !suspicion_.empty()) {
-    touch();
-  }
+  touch();
   return false;
 }
 

@@ -141,6 +141,32 @@ TEST_F(VerbsLinkTest, AFarewellThatIsHeldBackIsHeardBeforeALoss) {
               ElementsAre("bye", HasSubstr("the queue pair failed")));
 }
 
+// More than one round of polling takes lies before it.
+TEST_F(VerbsLinkTest, TheFirstFailureIsReadBeforeASuspicionIsBelieved) {
+  for (int i = 0; i < 16; i++) {
+    peerSends(base::FrameType::kCredit);
+  }
+  fake_.failReceive(fake_.queuePairs().back(), IBV_WC_LOC_PROT_ERR);
+  link_->suspect("something else");
+  // As a process that was stopped: the time for the reason is over.
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  for (int i = 0; i < 3; i++) {
+    poller_.poll();
+  }
+  ASSERT_EQ(handler_.heard.size(), 17u);
+  EXPECT_THAT(handler_.heard.back(), HasSubstr("an RDMA receive failed"));
+}
+
+// As where other links of the device are busy.
+TEST_F(VerbsLinkTest, AClosedConnectionIsNoticedWhileCompletionsKeepComing) {
+  theirs_.reset();
+  awaitReadable(socket_);
+  EXPECT_TRUE(link_->onSocket());
+  peerSends(base::FrameType::kCredit);
+  poller_.poll();
+  EXPECT_THAT(handler_.heard, ElementsAre("frame", HasSubstr("127.0.0.1")));
+}
+
 }  // namespace
 }  // namespace transport::ibverbs
 GLOO_NAMESPACE_END

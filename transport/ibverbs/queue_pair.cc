@@ -31,7 +31,8 @@ QueuePair::QueuePair(Adapter& adapter, CompletionQueues& queues,
       queues_(queues),
       entries_(wanted.sends + wanted.receives),
       cq_((adapter.requireAddress(), queues.reserve(entries_))),
-      psn_(static_cast<uint32_t>(base::randomNonce()) & 0xffffff) {
+      psn_(static_cast<uint32_t>(base::randomNonce()) & 0xffffff),
+      mtu_(adapter.mtu()) {
   try {
     create(wanted);
     initialise();
@@ -83,7 +84,7 @@ void QueuePair::destroy() {
 QpAddress QueuePair::address() const {
   QpAddress address;
   address.lid = adapter_.port().lid;
-  address.mtu = static_cast<uint8_t>(adapter_.mtu());
+  address.mtu = static_cast<uint8_t>(mtu_);
   address.global = adapter_.chosen().gidIndex >= 0;
   address.qpn = qp_->qp_num;
   address.psn = psn_;
@@ -142,7 +143,7 @@ ibv_ah_attr QueuePair::pathTo(const QpAddress& peer) const {
 void QueuePair::readyToReceive(const QpAddress& peer) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = std::min(adapter_.mtu(), static_cast<ibv_mtu>(peer.mtu));
+  attr.path_mtu = std::min(mtu_, static_cast<ibv_mtu>(peer.mtu));
   attr.dest_qp_num = peer.qpn;
   attr.rq_psn = peer.psn;
   attr.max_dest_rd_atomic = static_cast<uint8_t>(readsAnswered(adapter_));

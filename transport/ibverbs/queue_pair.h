@@ -53,6 +53,8 @@ class QueuePair {
   QpHandle qp_;
   uint32_t inlineBytes_ = 0;
   const uint32_t psn_;
+  // As the peer is told: the port's may be another one when it has answered.
+  const ibv_mtu mtu_;
 };
 
 }  // namespace transport::ibverbs

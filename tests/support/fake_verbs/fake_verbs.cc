@@ -156,6 +156,11 @@ ibv_ah_attr FakeVerbs::path(uint32_t qpn) const {
   return existing(*fabric_, qpn).attr.ah_attr;
 }
 
+ibv_mtu FakeVerbs::mtu(uint32_t qpn) const {
+  Lock lock(fabric_->mutex);
+  return existing(*fabric_, qpn).attr.path_mtu;
+}
+
 size_t FakeVerbs::pendingEvents() const {
   Lock lock(fabric_->mutex);
   size_t count = 0;

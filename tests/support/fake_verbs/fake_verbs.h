@@ -100,6 +100,7 @@ class FakeVerbs {
   ibv_qp_state state(uint32_t qpn) const;
   // Where it sends to.
   ibv_ah_attr path(uint32_t qpn) const;
+  ibv_mtu mtu(uint32_t qpn) const;
   // Asynchronous events that nobody has fetched.
   size_t pendingEvents() const;
 

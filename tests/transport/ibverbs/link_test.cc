@@ -167,6 +167,26 @@ TEST_F(VerbsLinkTest, AClosedConnectionIsNoticedWhileCompletionsKeepComing) {
   EXPECT_THAT(handler_.heard, ElementsAre("frame", HasSubstr("127.0.0.1")));
 }
 
+// Both ends must agree, or packets of the one are too long for the other.
+TEST_F(VerbsLinkTest, AQueuePairKeepsTheMtuThatItsPeerWasTold) {
+  const auto changeTo = [this](ibv_mtu mtu) {
+    test::FakePort port;
+    port.mtu = mtu;
+    fake_.replacePort(1, port);
+    poller_.adapter().refresh();
+  };
+  const Shape shape = shapeFor(poller_.adapter(), 1);
+  changeTo(IBV_MTU_1024);
+  Endpoint before(poller_, shape);
+  const QpAddress told = before.address();
+  changeTo(IBV_MTU_4096);
+  Endpoint after(poller_, shape);
+  before.connect(after.address());
+  after.connect(told);
+  EXPECT_EQ(fake_.mtu(before.qp()->qp_num), IBV_MTU_1024);
+  EXPECT_EQ(fake_.mtu(after.qp()->qp_num), IBV_MTU_1024);
+}
+
 }  // namespace
 }  // namespace transport::ibverbs
 GLOO_NAMESPACE_END

@@ -265,6 +265,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   void activate(Operation& op);
   void activateAtOnce(Operation& op);
   static int weightOf(const Operation& op);
+  size_t mostOfPart(const Operation& op) const;
   bool sendPart(Operation& op, size_t* given);
   FrameHeader partHeader(const Operation& op, uint64_t offset);
   bool writePart(Operation& op, const char* from, size_t bytes, uint64_t offset,

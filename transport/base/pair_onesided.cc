@@ -58,6 +58,13 @@ void Pair::startRequest(Operation& op) {
     readParts(op);
     return;
   }
+  if (op.device >= 0) {
+    context_.failNew(internal::Cause::Kind::kIo, context_.rank(),
+                     MakeString("rank ", context_.rank(), ": a get from rank ",
+                                peer_, " into memory of CUDA device ",
+                                op.device, ", over a link that cannot read"));
+    return;
+  }
   FrameHeader h = header(FrameType::kGet);
   h.number = op.number;
   h.key = op.index;
@@ -120,13 +127,14 @@ void Pair::onGet(const FrameHeader& header) {
   if (byeSent_) {
     return;  // the peer is about to hear that no answer comes
   }
-  if (caps_.remoteWrite && caps_.remoteRead) {
-    protocolError("asks for bytes that it could have read");
-    return;
-  }
+  // Also over a link that reads: perhaps only this end of it may.
   std::string why;
   ExportedRegion* region =
       exportedRange(header.key, header.offset, header.bytes, &why);
+  if (region != nullptr && region->device >= 0) {
+    why = "its RDMA device does not read the memory of CUDA devices of others";
+    region = nullptr;
+  }
   if (region == nullptr) {
     refuseRequest(header.number, why);
     return;

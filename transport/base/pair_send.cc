@@ -187,11 +187,20 @@ bool Pair::pump() {
   return moved;
 }
 
+// Over a link that writes what is long, an answer to a get must fit a frame.
+size_t Pair::mostOfPart(const Operation& op) const {
+  if (!caps_.remoteWrite || op.kind != kGetReply) {
+    return caps_.maxFrameBytes;
+  }
+  return std::min(caps_.maxFrameBytes,
+                  std::max(caps_.eagerBytes, kMaxControlPayload));
+}
+
 // Gives one more part to the link, and adds its bytes to *given. True if there
 // is more; else the operation may have ended, and belong to its owner again.
 bool Pair::sendPart(Operation& op, size_t* given) {
   const size_t bytes =
-      std::min<size_t>(op.bytes - op.bytesQueued, caps_.maxFrameBytes);
+      std::min<size_t>(op.bytes - op.bytesQueued, mostOfPart(op));
   const bool first = op.bytesQueued == 0;
   const bool last = op.bytesQueued + bytes == op.bytes;
   const char* from = op.data + op.bytesQueued;

@@ -123,6 +123,7 @@ QpAddress Endpoint::address() const {
 void Endpoint::connect(const QpAddress& peer) {
   qp_.connect(peer);
   base::LinkCaps& caps = shape_.caps;
+  caps.remoteRead = qp_.reads(peer) > 0;
   caps.eagerBytes = std::min<size_t>(caps.eagerBytes, peer.eagerBytes);
   caps.smallBytes = std::min(caps.smallBytes, caps.eagerBytes);
   caps.creditBytes = std::min<size_t>(caps.creditBytes, peer.creditBytes);

@@ -124,6 +124,10 @@ void QueuePair::connect(const QpAddress& peer) {
   readyToSend(peer);
 }
 
+int QueuePair::reads(const QpAddress& peer) const {
+  return std::min<int>(readsAsked(adapter_), peer.readsAtATime);
+}
+
 ibv_ah_attr QueuePair::pathTo(const QpAddress& peer) const {
   const attr& settings = adapter_.settings();
   ibv_ah_attr path{};
@@ -163,8 +167,7 @@ void QueuePair::readyToSend(const QpAddress& peer) {
   attr.retry_cnt = static_cast<uint8_t>(settings.retryCount);
   attr.rnr_retry = static_cast<uint8_t>(settings.rnrRetryCount);
   attr.sq_psn = psn_;
-  attr.max_rd_atomic = static_cast<uint8_t>(
-      std::min<int>(readsAsked(adapter_), peer.readsAtATime));
+  attr.max_rd_atomic = static_cast<uint8_t>(reads(peer));
   modify(attr,
          IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
              IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,

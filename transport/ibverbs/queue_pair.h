@@ -34,6 +34,8 @@ class QueuePair {
   QpAddress address() const;
   // Ready to send and receive. Throws IoException.
   void connect(const QpAddress& peer);
+  // RDMA reads that may be asked of it at a time; 0: a device has none.
+  int reads(const QpAddress& peer) const;
   // Afterwards the device touches no memory of this queue pair's requests, and
   // the peer none of ours.
   void destroy();

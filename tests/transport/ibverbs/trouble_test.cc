@@ -79,6 +79,31 @@ TEST_F(VerbsLazyTroubleTest, OfTheOtherIsNotTakenForADeath) {
   expectBothToSay(1, "rank 1 cannot make a link to rank 0: .*Cannot register");
 }
 
+// As some devices do.
+TEST_F(VerbsTroubleTest, AGetWorksWhereDevicesAllowNoReads) {
+  FakeDevices devices = plainDevices();
+  devices.config.maxReadsAtATime = 0;
+  std::string key;
+  spawn(Mode::kThreads, fakeVerbsDevices(devices), 2,
+        [&](const ContextPtr& context) {
+          constexpr size_t kSize = 100000;
+          Message message(context, context->rank == 1
+                                       ? pattern(5, kSize)
+                                       : std::vector<char>(kSize));
+          if (context->rank == 1) {
+            key = message.buffer->getRemoteKey()->serialize();
+          }
+          meet(context);
+          if (context->rank == 0) {
+            const auto remote = context->deserializeRemoteKey(key);
+            message.buffer->get(*remote, 1, 0, 0, kSize);
+            EXPECT_TRUE(message.buffer->waitRecv());
+            EXPECT_TRUE(message.holds(5));
+          }
+          meet(context);
+        });
+}
+
 // Of which a frame's head takes a part.
 TEST_F(VerbsTroubleTest, AnEagerMessageFitsTheLongestOfTheDevice) {
   FakeDevices devices = plainDevices();

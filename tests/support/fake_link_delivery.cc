@@ -53,7 +53,7 @@ bool FakeLink::deliverRead() {
   }
   const Read read = reads_.front();
   reads_.pop_front();
-  if (!factory_.caps().needsRegions) {
+  if (!factory_.capsRef().needsRegions) {
     // By the kernel: whoever has announced it may have failed, and be gone.
     const iovec to{read.local, read.bytes};
     const iovec from{reinterpret_cast<void*>(read.remote.address),  // NOLINT

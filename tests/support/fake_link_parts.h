@@ -118,7 +118,7 @@ class FakeFactory final : public LinkFactory, public Poller {
   ~FakeFactory() override { domain_.remove(*this); }
 
   std::string kind() const override { return name(options.shape); }
-  LinkCaps caps() const override { return caps_; }
+  LinkCaps caps(int) const override { return caps_; }
   const LinkCaps& capsRef() const { return caps_; }
   std::unique_ptr<PendingLink> prepare(int peers) override;
   std::unique_ptr<PendingLink> answer(int peers, const Hello& theirs) override;

@@ -95,10 +95,10 @@ AutoFactory::AutoFactory(std::string kind, Factories factories,
       factories_(std::move(factories)),
       remedy_(std::move(remedy)) {}
 
-base::LinkCaps AutoFactory::caps() const {
-  base::LinkCaps caps = factories_.back()->caps();
+base::LinkCaps AutoFactory::caps(int peers) const {
+  base::LinkCaps caps = factories_.back()->caps(peers);
   for (const auto& factory : factories_) {
-    const base::LinkCaps own = factory->caps();
+    const base::LinkCaps own = factory->caps(peers);
     caps.eagerBytes = std::min(caps.eagerBytes, own.eagerBytes);
     caps.reportsDeath = caps.reportsDeath && own.reportsDeath;
     caps.needsRegions = caps.needsRegions || own.needsRegions;
@@ -168,7 +168,7 @@ std::unique_ptr<base::Region> AutoFactory::registerMemory(void* ptr,
     return nullptr;  // not all links reach it
   }
   for (const auto& factory : factories_) {
-    if (factory->caps().needsRegions) {
+    if (factory->caps(1).needsRegions) {
       return factory->registerMemory(ptr, bytes, kind, rights);
     }
   }

@@ -29,7 +29,7 @@ class AutoFactory final : public base::LinkFactory {
 
   std::string kind() const override { return kind_; }
   // What a link of any kind offers at least, and needs at most.
-  base::LinkCaps caps() const override;
+  base::LinkCaps caps(int peers) const override;
   std::unique_ptr<base::PendingLink> prepare(int peers) override;
   std::unique_ptr<base::PendingLink> answer(int peers,
                                             const base::Hello& theirs) override;

@@ -98,7 +98,7 @@ Context::Context(std::shared_ptr<Device> device, int rank, int size, bool lazy)
       peers_(static_cast<size_t>(size)) {
   Registry::instance().add(this);
   auto lock = this->lock();
-  eagerBytes_ = device_->factory().caps().eagerBytes;
+  eagerBytes_ = capsOfLinks().eagerBytes;
   device_->connector().addParty(nonce_, *this);
 }
 

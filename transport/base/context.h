@@ -3,6 +3,8 @@
 // device's connector.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -128,7 +130,15 @@ class Context final : public transport::Context,
     return device_->domain().lock();
   }
 
+  // As far as is known before there are any.
+  LinkCaps capsOfLinks() const { return device_->factory().caps(size() - 1); }
+
   // Everything below REQUIRES the lock.
+
+  // A link has been made that copies no longer messages.
+  void limitEager(size_t bytes) {
+    eagerBytes_.store(std::min(eagerBytes_.load(), bytes));
+  }
 
   // An operation of `owner`'s on memory of this kind; goes back to `operations`
   // after its end.
@@ -355,7 +365,7 @@ class Context final : public transport::Context,
   std::shared_ptr<Device> device_;
   const bool lazy_;
   Origin origin_;
-  size_t eagerBytes_ = 0;
+  std::atomic<size_t> eagerBytes_{0};  // read without the lock
   uint64_t nonce_;
   uint64_t worldNonce_ = 0;
   bool joined_ = false;  // lifelines

@@ -46,7 +46,7 @@ uint32_t Context::exportRegion(void* ptr, size_t size) {
 
 // Whether any peer may need registered memory.
 bool Context::needsRegions() const {
-  const bool unknown = device_->factory().caps().needsRegions;
+  const bool unknown = capsOfLinks().needsRegions;
   for (int peer = 0; peer < size(); peer++) {
     const Pair* pair = peer == rank() ? nullptr : pairAt(peer);
     if (pair != nullptr ? pair->needsRegions() : peer != rank() && unknown) {
@@ -165,7 +165,7 @@ std::shared_ptr<const Region> KeptMemory::regionFor(Rights rights) {
 
 std::unique_ptr<internal::KeptMemory> Context::keep(void* data, size_t bytes,
                                                     bool bothWays) {
-  if (!device_->factory().caps().needsRegions) {
+  if (!capsOfLinks().needsRegions) {
     return nullptr;
   }
   return keepAs(memoryKindOf(data, bytes), data, bytes, bothWays);

@@ -323,7 +323,7 @@ void Context::complete(uint64_t worldNonce,
     }
   }
   domain().setLocalRanks(local, before);
-  if (lazy_ || !device_->factory().caps().reportsDeath) {
+  if (lazy_ || !capsOfLinks().reportsDeath) {
     joinLifelines();
   }
 }

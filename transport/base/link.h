@@ -283,7 +283,9 @@ class LinkFactory {
  public:
   virtual ~LinkFactory() = default;
   virtual std::string kind() const = 0;  // "tcp": must be equal on both sides
-  virtual LinkCaps caps() const = 0;     // of the links it makes
+  // Of the links that it makes for a context with so many peers, unless a peer
+  // has less.
+  virtual LinkCaps caps(int peers) const = 0;
   virtual std::unique_ptr<PendingLink> prepare(int peers) = 0;
   // The same for the side that was called, and knows what the caller sent.
   // Throws IoException: the call is refused with that text. NotNowException:

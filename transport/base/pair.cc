@@ -30,7 +30,7 @@ class ContextAddress final : public Address {
 Pair::Pair(Context& context, int peer)
     : context_(context),
       peer_(peer),
-      caps_(context.device().factory().caps()),
+      caps_(context.capsOfLinks()),
       slots_(context.slotStates) {
   auto address = context.address();
   address_ = std::make_unique<ContextAddress>(std::move(address.bytes),
@@ -104,6 +104,9 @@ void Pair::attach(std::unique_ptr<Link> link) {
   link_ = std::move(link);
   caps_ = link_->caps();
   credits_ = granted_ = caps_.creditBytes;  // agreed by the hellos
+  if (caps_.needsRegions) {
+    context_.limitEager(caps_.eagerBytes);
+  }
   for (uint32_t i = 0; i < bounds_.size(); i++) {
     if (!caps_.needsRegions) {
       bounds_[i].region.reset();

@@ -100,8 +100,8 @@ VerbsFactory::~VerbsFactory() {
   }
 }
 
-base::LinkCaps VerbsFactory::caps() const {
-  return shapeFor(poller_->adapter(), 1).caps;
+base::LinkCaps VerbsFactory::caps(int peers) const {
+  return shapeFor(poller_->adapter(), peers).caps;
 }
 
 std::unique_ptr<base::PendingLink> VerbsFactory::prepare(int peers) {

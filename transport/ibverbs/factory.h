@@ -21,7 +21,7 @@ class VerbsFactory final : public base::LinkFactory {
   ~VerbsFactory() override;
 
   std::string kind() const override { return "ibverbs"; }
-  base::LinkCaps caps() const override;
+  base::LinkCaps caps(int peers) const override;
   std::unique_ptr<base::PendingLink> prepare(int peers) override;
   // Connects the queue pair at once: whether there is a way to the peer's
   // port is known before the call is answered.

@@ -154,7 +154,7 @@ ShmFactory::~ShmFactory() {
   }
 }
 
-base::LinkCaps ShmFactory::caps() const { return capsFor(1); }
+base::LinkCaps ShmFactory::caps(int peers) const { return capsFor(peers); }
 
 std::unique_ptr<base::PendingLink> ShmFactory::prepare(int peers) {
   return std::make_unique<Caller>(*this, peers);

@@ -29,7 +29,7 @@ class ShmFactory final : public base::LinkFactory {
   ~ShmFactory() override;
 
   std::string kind() const override { return "shm"; }
-  base::LinkCaps caps() const override;
+  base::LinkCaps caps(int peers) const override;
   std::unique_ptr<base::PendingLink> prepare(int peers) override;
   std::unique_ptr<base::PendingLink> answer(int peers,
                                             const base::Hello& theirs) override;

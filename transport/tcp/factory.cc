@@ -106,7 +106,7 @@ TcpFactory::~TcpFactory() {
   }
 }
 
-base::LinkCaps TcpFactory::caps() const { return capsFor(1); }
+base::LinkCaps TcpFactory::caps(int peers) const { return capsFor(peers); }
 
 std::unique_ptr<base::PendingLink> TcpFactory::prepare(int peers) {
   return std::make_unique<TcpPending>(poller_, capsFor(peers));

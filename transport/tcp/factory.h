@@ -20,7 +20,7 @@ class TcpFactory final : public base::LinkFactory {
   ~TcpFactory() override;
 
   std::string kind() const override { return "tcp"; }
-  base::LinkCaps caps() const override;
+  base::LinkCaps caps(int peers) const override;
   // What moves the bytes of all its links.
   TcpPoller& poller() { return poller_; }
   std::unique_ptr<base::PendingLink> prepare(int peers) override;

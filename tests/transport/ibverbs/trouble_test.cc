@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <array>
+#include <atomic>
 #include <barrier>
 #include <cerrno>
 #include <string>
@@ -77,6 +78,37 @@ TEST_F(VerbsLazyTroubleTest, OfTheCallerIsNotTakenForADeath) {
 
 TEST_F(VerbsLazyTroubleTest, OfTheOtherIsNotTakenForADeath) {
   expectBothToSay(1, "rank 1 cannot make a link to rank 0: .*Cannot register");
+}
+
+// More peers share the memory of a device.
+TEST_F(VerbsTroubleTest, AContextKnowsWhatItsLinksCopyBeforeThereAreAny) {
+  FakeDevices devices = plainDevices();
+  devices.lazy = true;
+  const auto device = fakeVerbsDevices(devices)();
+  const auto eagerBytes = [&](int size) {
+    const auto context = device->createContext(0, size);
+    return dynamic_cast<transport::base::Context&>(*context).eagerBytes();
+  };
+  EXPECT_EQ(eagerBytes(2), 16384u);
+  EXPECT_EQ(eagerBytes(65), 8192u);
+}
+
+TEST_F(VerbsTroubleTest, AContextCopiesNoMoreThanAPeerTakes) {
+  std::atomic<int> made{0};
+  spawn(
+      Mode::kThreads,
+      [&] {
+        FakeDevices devices = plainDevices();
+        devices.lazy = true;
+        devices.attr.eagerBytes = made++ == 0 ? 1024 : 4096;
+        return fakeVerbsDevices(devices)();
+      },
+      2,
+      [](const ContextPtr& context) {
+        meet(context);
+        auto& base = dynamic_cast<transport::base::Context&>(*context);
+        EXPECT_EQ(base.eagerBytes(), 1024u);
+      });
 }
 
 // As some devices do.

@@ -106,6 +106,7 @@ class LazyClosingTest : public ContractTest {};
 // with it so far, hears that it leaves; not that it died.
 TEST_P(LazyClosingTest, WhoLeavesSaysSoToALatePeer) {
   std::barrier<> together(3);
+  std::barrier<> held(2);
   spawn(mode(), maker(), 3, [&](const ContextPtr& context) {
     auto& internals = dynamic_cast<transport::base::Context&>(*context);
     if (context->rank == 1) {
@@ -125,11 +126,13 @@ TEST_P(LazyClosingTest, WhoLeavesSaysSoToALatePeer) {
     if (context->rank == 2) {
       signal(context, 0);
       auto lock = internals.lock();
+      held.arrive_and_wait();
       together.arrive_and_wait();
       together.arrive_and_wait();
       return;
     }
     awaitSignal(context, 2);
+    held.arrive_and_wait();
     std::thread closer([&] { internals.close(); });
     while (context->getPair(2)->isConnected()) {
       std::this_thread::yield();

@@ -37,7 +37,12 @@ uint32_t Context::exportRegion(void* ptr, size_t size) {
   region.size = size;
   region.device = deviceOf(kind);
   if (needsRegions() || region.device >= 0) {
-    region.region = registerMemory(ptr, size, kind, Rights::kRemoteBoth);
+    try {
+      region.region = registerMemory(ptr, size, kind, Rights::kRemoteBoth);
+    } catch (const IoException&) {
+      // What may not be written may still be read.
+      region.region = registerMemory(ptr, size, kind, Rights::kRemoteRead);
+    }
   }
   const uint32_t id = nextExport_++;
   exports_.emplace(id, std::move(region));

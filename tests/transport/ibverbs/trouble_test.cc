@@ -6,6 +6,7 @@
 #include <atomic>
 #include <barrier>
 #include <cerrno>
+#include <functional>
 #include <string>
 
 #include "tests/transport/contract/contract.h"
@@ -111,10 +112,8 @@ TEST_F(VerbsTroubleTest, AContextCopiesNoMoreThanAPeerTakes) {
       });
 }
 
-// As some devices do.
-TEST_F(VerbsTroubleTest, AGetWorksWhereDevicesAllowNoReads) {
-  FakeDevices devices = plainDevices();
-  devices.config.maxReadsAtATime = 0;
+// Rank 1's memory, which it exports after `harm`, by a get of rank 0.
+void getAfter(const FakeDevices& devices, const std::function<void()>& harm) {
   std::string key;
   spawn(Mode::kThreads, fakeVerbsDevices(devices), 2,
         [&](const ContextPtr& context) {
@@ -123,6 +122,7 @@ TEST_F(VerbsTroubleTest, AGetWorksWhereDevicesAllowNoReads) {
                                        ? pattern(5, kSize)
                                        : std::vector<char>(kSize));
           if (context->rank == 1) {
+            harm();
             key = message.buffer->getRemoteKey()->serialize();
           }
           meet(context);
@@ -134,6 +134,17 @@ TEST_F(VerbsTroubleTest, AGetWorksWhereDevicesAllowNoReads) {
           }
           meet(context);
         });
+}
+
+TEST_F(VerbsTroubleTest, AGetWorksWhereDevicesAllowNoReads) {
+  FakeDevices devices = plainDevices();
+  devices.config.maxReadsAtATime = 0;
+  getAfter(devices, [] {});
+}
+
+// A mapped file, say: the device is refused leave to write there.
+TEST_F(VerbsTroubleTest, MemoryThatMayOnlyBeReadIsExported) {
+  getAfter(plainDevices(), [] { fakeVerbs().fail(FakeCall::kRegMr, EFAULT); });
 }
 
 // Of which a frame's head takes a part.

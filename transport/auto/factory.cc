@@ -18,6 +18,9 @@ using base::PendingLink;
 // For the links that ranks of one host should have, while there are many of
 // them at once. With less there are others.
 constexpr std::chrono::seconds kMostPatience{5};
+// A caller that was put off calls again within a fraction of a second; one that
+// has not for so long does not come any more.
+constexpr std::chrono::seconds kForgetAfter{60};
 
 struct Candidate {
   std::string kind;
@@ -137,7 +140,7 @@ std::unique_ptr<PendingLink> AutoFactory::answer(int peers,
           return std::make_unique<AutoPending>(std::move(chosen));
         }
       } catch (const base::NotNowException& e) {
-        if (mayPutOff()) {
+        if (mayPutOff(theirs)) {
           throw;
         }
         why = e.what();
@@ -152,12 +155,17 @@ std::unique_ptr<PendingLink> AutoFactory::answer(int peers,
   GLOO_THROW_IO_EXCEPTION(reasons);
 }
 
-// What should pass and does not is done without.
-bool AutoFactory::mayPutOff() {
-  if (!putOff_) {
-    putOff_ = Deadline::after(kMostPatience);
-  }
-  return !putOff_->expired();
+// What should pass and does not is done without: by this caller, in this mesh.
+// The next one is shown the same patience.
+bool AutoFactory::mayPutOff(const Hello& theirs) {
+  const auto now = Deadline::Clock::now();
+  std::erase_if(putOff_, [&](const auto& entry) {
+    return now >= entry.second.at() + kForgetAfter;
+  });
+  const CallKey call(theirs.srcNonce, theirs.dstNonce);
+  const auto at =
+      putOff_.try_emplace(call, Deadline::after(kMostPatience)).first;
+  return !at->second.expired();
 }
 
 std::unique_ptr<base::Region> AutoFactory::registerMemory(void* ptr,

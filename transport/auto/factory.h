@@ -5,9 +5,11 @@
 // link with what the caller has sent, and answers with that kind alone.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gloo/common/deadline.h"
@@ -42,13 +44,15 @@ class AutoFactory final : public base::LinkFactory {
 
  private:
   std::string remedyFor(const base::LinkFactory& factory) const;
-  bool mayPutOff();
+  // Both ends' nonces, which are new with each mesh.
+  using CallKey = std::pair<uint64_t, uint64_t>;
+  bool mayPutOff(const base::Hello& theirs);
 
   const std::string kind_;
   const Factories factories_;
   const std::string remedy_;
-  // Callers are told to come again, since this was first so, until then.
-  std::optional<Deadline> putOff_;
+  // Until when those who were put off are told to come again.
+  std::map<CallKey, Deadline> putOff_;
 };
 
 }  // namespace transport::automatic

@@ -260,6 +260,19 @@ void Connector::Impl::finishCaller(Call& call) {
   }
 }
 
+Party::Failure Connector::Impl::failureOf(const Call& call) {
+  const Hello* const answer =
+      call.exchange.answered() ? &call.exchange.theirs() : nullptr;
+  if (answer != nullptr && answer->verdict == Verdict::kRefused) {
+    return Party::Failure::kRefused;
+  }
+  if (answer != nullptr && answer->verdict == Verdict::kUnknown) {
+    return answer->srcNonce == call.dstNonce ? Party::Failure::kPassed
+                                             : Party::Failure::kUnknown;
+  }
+  return Party::Failure::kUnreachable;
+}
+
 // `why` by value: it may be part of the call.
 void Connector::Impl::fail(Calls::iterator at, std::string why) {
   Call call = std::move(at->second);
@@ -275,13 +288,7 @@ void Connector::Impl::fail(Calls::iterator at, std::string why) {
   if (party == parties.end()) {
     return;
   }
-  auto failure = Party::Failure::kUnreachable;
-  if (call.exchange.answered()) {
-    const Verdict verdict = call.exchange.theirs().verdict;
-    failure = verdict == Verdict::kRefused   ? Party::Failure::kRefused
-              : verdict == Verdict::kUnknown ? Party::Failure::kUnknown
-                                             : failure;
-  }
+  const auto failure = failureOf(call);
   const std::string text =
       failure == Party::Failure::kRefused ? why : call.to.str() + ": " + why;
   party->second->onConnectFailed(call.tag, failure, text);

@@ -38,6 +38,8 @@ class Party {
   enum class Failure : uint8_t {
     kUnreachable,  // refused, reset, timed out, or garbage came back
     kUnknown,      // somebody else lives there now: stale
+    kPassed,       // who was called is there, but has no use for this call:
+                   // it may later, or has another peer of that rank
     kRefused,      // the peer says no; text says why
   };
   // A connect() has failed; it is not repeated by the connector.

@@ -65,6 +65,7 @@ class Connector::Impl {
   Hello answer(Call& call);
   void finish(Calls::iterator at);
   void finishCaller(Call& call);
+  static Party::Failure failureOf(const Call& call);
   void fail(Calls::iterator at, std::string why);
   void expire();
 

@@ -346,6 +346,7 @@ class Context final : public transport::Context,
   Hello greeting(Purpose purpose, const Peer& to) const;
   void noteProbe(const Hello& theirs);
   void endProbe(uint64_t tag, bool alive);
+  bool hasAnother(const Hello& caller) const;
   void makeLink(const Hello& theirs, Hello& answer);
   std::string objection(const Hello& theirs) const;
   void joinLifelines();

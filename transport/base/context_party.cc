@@ -31,24 +31,22 @@ Hello Context::onHello(const Hello& theirs) {
   answer.dstNonce = theirs.srcNonce;
   answer.worldNonce = worldNonce_;
   answer.linkKind = device_->factory().kind();
+  const bool other = hasAnother(theirs);
   if (theirs.purpose == Purpose::kRefusal) {
-    failNew(Cause::Kind::kRendezvous, theirs.srcRank, theirs.text);
+    if (!other) {
+      failNew(Cause::Kind::kRendezvous, theirs.srcRank, theirs.text);
+    }
+    return answer;
+  }
+  if (other && theirs.purpose != Purpose::kLifeline) {
+    answer.verdict = Verdict::kUnknown;
+    answer.text = "that mesh has its ranks: the address is of an earlier one";
     return answer;
   }
   if (theirs.purpose == Purpose::kProbe) {
     noteProbe(theirs);
   }
   if (theirs.purpose != Purpose::kPair) {
-    return answer;
-  }
-  const Peer* caller = theirs.srcRank >= 0 && theirs.srcRank < size()
-                           ? &peers_[static_cast<size_t>(theirs.srcRank)]
-                           : nullptr;
-  if (complete_ && caller != nullptr && caller->nonce != 0 &&
-      caller->nonce != theirs.srcNonce) {
-    // This mesh is done: whoever calls looks for another one.
-    answer.verdict = Verdict::kUnknown;
-    answer.text = "that mesh is complete: the address is stale";
     return answer;
   }
   answer.text = objection(theirs);
@@ -58,6 +56,20 @@ Hello Context::onHello(const Hello& theirs) {
   }
   makeLink(theirs, answer);
   return answer;
+}
+
+// Whether the caller has taken this mesh for its own: this one has another
+// process, or context, of that rank, or is complete without it. So what the
+// caller finds wrong with its mesh is none of this one's business.
+bool Context::hasAnother(const Hello& caller) const {
+  const bool isOfRange = caller.srcRank >= 0 && caller.srcRank < size() &&
+                         caller.srcRank != rank();
+  if (!isOfRange || (complete_ && caller.size != size())) {
+    return complete_;
+  }
+  const Peer& p = peers_[static_cast<size_t>(caller.srcRank)];
+  const bool settled = complete_ || p.state == PeerState::kConnected;
+  return settled && nonceOf(caller.srcRank) != caller.srcNonce;
 }
 
 // This end of it, or why there is none: a caller that has no end of its own
@@ -202,7 +214,7 @@ void Context::onConnectFailed(uint64_t tag, Failure failure,
                               const std::string& text) {
   changes_++;
   if (tag >= kFirstProbe) {
-    endProbe(tag, false);
+    endProbe(tag, failure == Failure::kPassed);
     return;
   }
   const bool probed = tag >= kProbeOfRank;

@@ -270,7 +270,8 @@ Party::Failure Connector::Impl::failureOf(const Call& call) {
     return answer->srcNonce == call.dstNonce ? Party::Failure::kPassed
                                              : Party::Failure::kUnknown;
   }
-  return Party::Failure::kUnreachable;
+  return call.exchange.error() == ECONNREFUSED ? Party::Failure::kNobody
+                                               : Party::Failure::kUnreachable;
 }
 
 // `why` by value: it may be part of the call.

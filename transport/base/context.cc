@@ -178,14 +178,18 @@ void Context::goodbye(ProgressDomain::Lock& lock) {
         lock, flushed, kFarewell,
         [](const Pair& pair) { return !pair.closedHere() && !pair.flushed(); });
     limit = left ? kFarewell : milliseconds(0);
+    byeSaid_ = true;
     for (int peer = 0; peer < size(); peer++) {
       if (Pair* pair = pairAt(peer)) {
         pair->sayBye();
       }
     }
   }
+  // Who has heard our call, and finds it ended without a farewell, would take
+  // us for dead.
   const auto ended = [&] {
-    return all([](const Pair& pair) { return pair.ended(); });
+    return all([](const Pair& pair) { return pair.ended(); }) &&
+           (cause_ != nullptr || !isCalling());
   };
   waitWhileMoving(lock, ended, limit, [](const Pair& pair) {
     return !pair.closedHere() && !pair.ended();
@@ -224,9 +228,20 @@ void Context::part(int first, int last) {
   for (Pair* pair : pairs) {
     pair->sayBye();
     pair->leave();
+    if (!pair->linked()) {
+      partUnlinked(*pair);
+    }
   }
   waitWhileMoving(lock, allOf(&Pair::ended), left ? kFarewell : milliseconds(0),
                   among(&Pair::ended));
+}
+
+// No answer to our farewell will come, but for what waits.
+void Context::partUnlinked(Pair& pair) {
+  pair.dropWildcards();
+  if (pair.leftWaiting() || pair.sending()) {
+    failDeparted(pair.peer());
+  }
 }
 
 void Context::closePair(int peer) { part(peer, peer); }

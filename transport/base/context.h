@@ -185,7 +185,8 @@ class Context final : public transport::Context,
   // The peer cannot be reached, or closed a connection before its first word:
   // perhaps because of a third one's death, of which this rank is about to
   // hear. Unless it does within a moment, `why` is the cause.
-  void suspect(int peer, const std::string& why);
+  // `gone`: it was there, and is not any more.
+  void suspect(int peer, const std::string& why, bool gone);
   internal::Cause causeOf(internal::Cause::Kind kind, int culprit,
                           const std::string& text) const;
   // A wait for one of the owner's sends, or receives. Gives up the lock
@@ -210,7 +211,7 @@ class Context final : public transport::Context,
                     const internal::Statement& other);
   // A peer has said bye.
   void onDeparture(int peer);
-  void failDeparted(int peer);
+  void failDeparted(int peer, const std::string& why = {});
 
   // Says what is waited for.
   using Described = std::function<std::string()>;
@@ -307,6 +308,7 @@ class Context final : public transport::Context,
   Pair& makePair(int peer);
   void goodbye(ProgressDomain::Lock& lock);
   void part(int first, int last);
+  void partUnlinked(Pair& pair);
   void failPending();
   void endWith(internal::CausePtr cause);
 
@@ -342,7 +344,6 @@ class Context final : public transport::Context,
   void callPeers();
   void call(int peer);
   void probe(int peer);
-  void want(int peer);
   Hello greeting(Purpose purpose, const Peer& to) const;
   void noteProbe(const Hello& theirs);
   void endProbe(uint64_t tag, bool alive);
@@ -350,6 +351,13 @@ class Context final : public transport::Context,
   void makeLink(const Hello& theirs, Hello& answer);
   std::string objection(const Hello& theirs) const;
   void joinLifelines();
+
+  // context_lazy.cc
+  void want(int peer);
+  void missed(int peer, Failure failure, const std::string& text);
+  void absent(int peer, const std::string& why);
+  void heardOfEnd(const internal::Cause& cause);
+  bool isCalling() const;
 
   // context_direct.cc
   bool onOneHost() const;
@@ -371,6 +379,7 @@ class Context final : public transport::Context,
   uint64_t worldNonce_ = 0;
   bool joined_ = false;  // lifelines
   bool closed_ = false;
+  bool byeSaid_ = false;  // to all pairs that are linked
   bool complete_ = false;
   internal::CausePtr cause_;
   Agreement agreement_;

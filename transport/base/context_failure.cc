@@ -57,10 +57,10 @@ void Context::failNew(Cause::Kind kind, int culprit, const std::string& text) {
   failLocked(std::make_shared<Cause>(causeOf(kind, culprit, text)));
 }
 
-void Context::suspect(int peer, const std::string& why) {
+void Context::suspect(int peer, const std::string& why, bool gone) {
   if (joined_) {
-    Lifelines::instance().suspect(worldNonce_, nonce_,
-                                  causeOf(Cause::Kind::kPeerLost, peer, why));
+    Lifelines::instance().suspect(
+        worldNonce_, nonce_, causeOf(Cause::Kind::kPeerLost, peer, why), gone);
   } else {
     failNew(Cause::Kind::kPeerLost, peer, why);
   }
@@ -162,7 +162,7 @@ void Context::failLeft(int peer) {
   failDeparted(peer);
 }
 
-void Context::failDeparted(int peer) {
+void Context::failDeparted(int peer, const std::string& why) {
   if (pairAt(peer)->closedHere()) {
     failNew(Cause::Kind::kClosed, rank(),
             MakeString("rank ", rank(), " closed its pair with rank ", peer));
@@ -170,7 +170,8 @@ void Context::failDeparted(int peer) {
   }
   failNew(Cause::Kind::kClosed, peer,
           MakeString("rank ", peer, " left (it closed its context) while rank ",
-                     rank(), " had operations with it"));
+                     rank(), " had operations with it", why.empty() ? "" : ": ",
+                     why));
 }
 
 }  // namespace transport::base

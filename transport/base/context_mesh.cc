@@ -1,5 +1,6 @@
 // Connecting: the rendezvous' side of a context; the connector's is in
-// context_party.cc. Who does not answer is found in context_life.cc.
+// context_party.cc, that of lazy pairs in context_lazy.cc. Who does not answer
+// is found in context_life.cc.
 #include <arpa/inet.h>
 #include <unistd.h>
 
@@ -250,15 +251,6 @@ void Context::probe(int peer) {
                                kCallLimit);
 }
 
-// Something waits for a pair that is not connected.
-void Context::want(int peer) {
-  Peer& p = peers_[static_cast<size_t>(peer)];
-  // A call of the peer's that was answered will do.
-  if (lazy_ && complete_ && p.known && !p.calling && p.answering == nullptr) {
-    call(peer);
-  }
-}
-
 bool Context::isAlive(const PeerAddress& peer, milliseconds limit) {
   auto lock = this->lock();
   Peer target;
@@ -337,9 +329,9 @@ void Context::joinLifelines() {
     }
   }
   joined_ = true;
-  Lifelines::instance().join(
-      worldNonce_, nonce_, rank(), size(), std::move(peers),
-      [this](const Cause& cause) { fail(std::make_shared<Cause>(cause)); });
+  Lifelines::instance().join(worldNonce_, nonce_, rank(), size(),
+                             std::move(peers),
+                             [this](const Cause& cause) { heardOfEnd(cause); });
 }
 
 // By hand: both sides call it with the other's address.

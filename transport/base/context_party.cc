@@ -152,6 +152,9 @@ std::string Context::objection(const Hello& theirs) const {
                       " is claimed by two processes: start each rank once");
   }
   const Pair* pair = pairAt(theirs.srcRank);
+  if (pair != nullptr && pair->closedHere()) {
+    return closedCause().text;  // to this peer it is as if we had left
+  }
   if (pair != nullptr && pair->linked()) {
     return MakeString("rank ", theirs.srcRank, " is connected already");
   }
@@ -201,6 +204,9 @@ void Context::onConnected(const Hello& theirs, UniqueFd socket, uint64_t tag) {
       return;
     }
     pair.attach(std::move(link));
+    if (byeSaid_ || pair.closedHere()) {
+      pair.sayBye();  // as to those that were linked in time
+    }
     p.state = PeerState::kConnected;
     p.nonce = theirs.srcNonce;
   } catch (const Exception& e) {
@@ -238,14 +244,15 @@ void Context::onConnectFailed(uint64_t tag, Failure failure,
   if (refused && text == kCrossing) {
     return;  // the peer's own call is on its way
   }
-  if (refused && text == closedText(peer)) {
-    failDeparted(peer);
-  } else if (refused && !trouble.empty()) {
+  const bool closed = refused && text == closedText(peer);
+  if (refused && !closed && !trouble.empty()) {
     failNew(Cause::Kind::kIo, rank(),
             MakeString("rank ", rank(), " cannot make a link to rank ", peer,
                        ": ", trouble));
   } else if (complete_) {
-    suspect(peer, MakeString("cannot reach rank ", peer, " at ", text));
+    missed(peer, failure, text);
+  } else if (closed) {
+    failDeparted(peer);
   } else if (refused) {
     failNew(Cause::Kind::kRendezvous, peer, text);
   } else if (Environment::fromEnvironment().disableConnectionRetries) {

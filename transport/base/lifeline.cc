@@ -23,6 +23,8 @@ constexpr size_t kLeftRemembered = 256;
 constexpr std::chrono::seconds kLeaveLimit{2};
 // News of a death takes a fraction of that.
 constexpr std::chrono::milliseconds kSuspicion{300};
+// All ranks know of a death by then: docs/failures.md.
+constexpr std::chrono::milliseconds kDeathKnown{1000};
 // Who is to call has usually called by then.
 constexpr std::chrono::milliseconds kAskAfter{100};
 
@@ -69,8 +71,8 @@ void Lifelines::flood(uint64_t worldNonce, uint64_t ownNonce,
 }
 
 void Lifelines::suspect(uint64_t worldNonce, uint64_t ownNonce,
-                        const internal::Cause& cause) {
-  impl_->suspect({worldNonce, ownNonce}, cause);
+                        const internal::Cause& cause, bool gone) {
+  impl_->suspect({worldNonce, ownNonce}, cause, gone);
 }
 
 void Lifelines::leave(uint64_t worldNonce, uint64_t ownNonce) {
@@ -226,14 +228,24 @@ void Lifelines::Impl::flood(Key key, const internal::Cause& cause) {
   }
 }
 
-void Lifelines::Impl::suspect(Key key, const internal::Cause& cause) {
+void Lifelines::Impl::suspect(Key key, const internal::Cause& cause,
+                              bool gone) {
   const std::lock_guard guard(mutex_);
-  const auto world = worlds_.find(key);
-  if (world != worlds_.end() && !world->second.suspicion) {
-    world->second.suspicion = cause;
-    world->second.suspicionLimit = Clock::now() + kSuspicion;
-    tryStart();
+  const auto at = worlds_.find(key);
+  if (at == worlds_.end() || at->second.suspicions.contains(cause.culprit)) {
+    return;
   }
+  World& world = at->second;
+  const bool isNear =
+      neighboursOf(world.rank, world.size).contains(cause.culprit);
+  Suspicion& suspicion = world.suspicions[cause.culprit];
+  suspicion.cause = cause;
+  suspicion.leaves = gone && !isNear;
+  suspicion.limit =
+      Clock::now() + (world.left.contains(cause.culprit) ? kSuspicion.zero()
+                      : suspicion.leaves                 ? kDeathKnown
+                                                         : kSuspicion);
+  tryStart();
 }
 
 void Lifelines::Impl::leave(Key key) {

@@ -28,7 +28,9 @@ class Lifelines {
     int pid = 0;  // then also watched by pidfd; 0: it has no pid here
   };
 
-  // Called from the lifeline thread, without any lock, at most once per world.
+  // Called from the lifeline thread, without any lock: with the cause, at most
+  // once per world; and with one of kind kClosed that is found by this rank,
+  // for each of its suspects that has left in order.
   using OnCause = std::function<void(const internal::Cause&)>;
 
   // The process's own.
@@ -46,11 +48,14 @@ class Lifelines {
   void flood(uint64_t worldNonce, uint64_t ownNonce,
              const internal::Cause& cause);
 
-  // This rank cannot reach another one, and does not know why: unless the
-  // reason is heard within a moment, `cause` is taken for it, and onCause is
-  // called with it.
+  // This rank cannot reach another one, cause.culprit, and does not know why:
+  // unless the reason is heard within a moment, `cause` is taken for it, and
+  // onCause is called with it. `gone`: nothing of the peer's is there any more.
+  // Who says bye is a neighbour's to hear; of another one that is gone, and
+  // whose death is not known to everybody by the time that it would be, the
+  // same is taken to be true.
   void suspect(uint64_t worldNonce, uint64_t ownNonce,
-               const internal::Cause& cause);
+               const internal::Cause& cause, bool gone);
 
   // Orderly: the neighbours learn that this rank has left. onCause is not
   // called any more once this has returned: it waits for a call that is under

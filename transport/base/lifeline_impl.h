@@ -34,7 +34,7 @@ class Lifelines::Impl {
   void join(Key key, int rank, int size, std::vector<Peer> peers,
             OnCause onCause);
   void flood(Key key, const internal::Cause& cause);
-  void suspect(Key key, const internal::Cause& cause);
+  void suspect(Key key, const internal::Cause& cause, bool gone);
   void leave(Key key);
   bool met(Key key);
   void adopt(UniqueFd socket, const Hello& theirs);
@@ -72,15 +72,21 @@ class Lifelines::Impl {
       probeLimit = Clock::time_point::max();
     }
   };
+  // A peer that cannot be reached, until it is known why.
+  struct Suspicion {
+    internal::Cause cause;
+    bool leaves = false;  // no news of its death until then: it has left
+    Clock::time_point limit;
+  };
   struct World {
     int rank = -1;
     int size = 0;
     OnCause onCause;
     std::set<int> unmet;  // neighbours whose line was not yet confirmed
     std::optional<internal::Cause> cause;
-    std::optional<internal::Cause> suspicion;
-    Clock::time_point suspicionLimit = Clock::time_point::max();
-    bool calling = false;  // onCause runs, without the lock
+    std::set<int> left;                   // neighbours that have said bye
+    std::map<int, Suspicion> suspicions;  // by rank
+    bool calling = false;                 // onCause runs, without the lock
   };
   // An accepted connection to a world that is not there yet.
   struct Orphan {
@@ -105,6 +111,8 @@ class Lifelines::Impl {
   void spread(Key key, const internal::Cause& cause, uint64_t except);
   void learn(Key key, const internal::Cause& cause, uint64_t from);
   void lost(uint64_t id, Line& line, const std::string& why);
+  void onBye(Line& line);
+  void judge(Key key, World& world, Clock::time_point now);
 
   void run();
   bool idle() const;

@@ -1,4 +1,5 @@
-// The thread of the lifelines.
+// The thread of the lifelines; what it does at its time is in
+// lifeline_timers.cc.
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -157,12 +158,28 @@ void Lifelines::Impl::onOpen(uint64_t id, Line& line) {
       world->second.unmet.erase(line.peer.rank);
     }
   }
-  line.bye = line.bye || news.bye;
+  if (news.bye) {
+    onBye(line);
+  }
   if (news.cause && !line.leaving) {
     learn(line.key, *news.cause, id);
   }
   if (news.ended) {
     onLineEnd(id, line, news);
+  }
+}
+
+void Lifelines::Impl::onBye(Line& line) {
+  line.bye = true;
+  const auto at = worlds_.find(line.key);
+  if (at == worlds_.end()) {
+    return;
+  }
+  World& world = at->second;
+  world.left.insert(line.peer.rank);
+  if (const auto suspicion = world.suspicions.find(line.peer.rank);
+      suspicion != world.suspicions.end()) {
+    suspicion->second.limit = Clock::now();
   }
 }
 
@@ -281,39 +298,6 @@ void Lifelines::Impl::onLineTimer(uint64_t id, Line& line,
       call(id, line);
     }
   }
-}
-
-void Lifelines::Impl::onTimer(Clock::time_point now) {
-  std::vector<uint64_t> ids;
-  for (const auto& [id, line] : lines_) {
-    if (now >= std::min(line.timer, line.probeLimit)) {
-      ids.push_back(id);
-    }
-  }
-  for (const uint64_t id : ids) {
-    onLineTimer(id, lines_.at(id), now);
-  }
-  std::erase_if(orphans_, [&](const auto& it) { return now >= it.limit; });
-  for (auto& [key, world] : worlds_) {
-    if (now >= world.suspicionLimit) {
-      world.suspicionLimit = Clock::time_point::max();
-      learn(key, *world.suspicion, 0);
-    }
-  }
-}
-
-Lifelines::Impl::Clock::time_point Lifelines::Impl::nextTimer() const {
-  auto next = Clock::time_point::max();
-  for (const auto& [id, line] : lines_) {
-    next = std::min({next, line.timer, line.probeLimit});
-  }
-  for (const Orphan& orphan : orphans_) {
-    next = std::min(next, orphan.limit);
-  }
-  for (const auto& [key, world] : worlds_) {
-    next = std::min(next, world.suspicionLimit);
-  }
-  return next;
 }
 
 bool Lifelines::Impl::idle() const {

@@ -121,8 +121,11 @@ class Pair final : public transport::Pair, public LinkHandler {
   bool departed() const { return departed_; }
   // This side has closed the pair: as if the peer had left.
   void leave() { departed_ = closedHere_ = true; }
+  // The peer has left, and could not say so.
+  void depart() { departed_ = true; }
   bool closedHere() const { return closedHere_; }
   void countSend() { sends_++; }
+  bool sending() const { return sends_ > 0; }
   // The peer has left: receives from any do not wait for it any more.
   void dropWildcards();
   std::string linkName() const;

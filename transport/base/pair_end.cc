@@ -41,7 +41,7 @@ void Pair::onLost(internal::Cause cause, bool ended) {
   if (heard_) {
     context_.failNew(internal::Cause::Kind::kPeerLost, peer_, why);
   } else {
-    context_.suspect(peer_, why);
+    context_.suspect(peer_, why, ended);
   }
 }
 

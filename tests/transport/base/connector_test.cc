@@ -186,7 +186,7 @@ TEST_F(ConnectorTest, NobodyThereIsUnreachable) {
   }
   a.connect(alice.nonce, nobody, greeting(bob.nonce), 6, seconds(10));
   ASSERT_TRUE(waitFor([&] { return alice.failures.size() == 1; }));
-  EXPECT_EQ(Party::Failure::kUnreachable, alice.failures[0].first);
+  EXPECT_EQ(Party::Failure::kNobody, alice.failures[0].first);
   EXPECT_NE(std::string::npos, alice.failures[0].second.find(nobody.str()));
   EXPECT_NE(std::string::npos, alice.failures[0].second.find("refused"));
 }

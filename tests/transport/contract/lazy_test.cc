@@ -1,6 +1,10 @@
 // Meshes whose pairs are connected at their first use, and what comes between.
+#include <functional>
+#include <future>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "gloo/internal/mesh.h"
 #include "tests/transport/contract/contract.h"
@@ -67,7 +71,183 @@ TEST_P(OtherMeshTest, ACompleteMeshIsAlive) {
 
 GLOO_CONTRACT_SUITE(OtherMeshTest);
 
-class LazyTest : public ContractTest {};
+transport::base::Context& internalsOf(const ContextPtr& context) {
+  return dynamic_cast<transport::base::Context&>(*context);
+}
+
+// This rank knows that the peer has left, or has failed.
+void awaitGone(const ContextPtr& context, int peer) {
+  const auto& pair =
+      dynamic_cast<const transport::base::Pair&>(*context->getPair(peer));
+  const Deadline deadline = Deadline::after(contextTimeout());
+  const auto isGone = [&] {
+    const auto lock = internalsOf(context).lock();
+    return pair.departed() || internalsOf(context).failedLocked();
+  };
+  while (!isGone() && !deadline.expired()) {
+    std::this_thread::yield();
+  }
+  EXPECT_TRUE(isGone());
+}
+
+void expectLeft(const ContextPtr& context, int peer) {
+  Message out(context, 8);
+  const std::string why = complaint([&] {
+    out.buffer->send(peer, 1);
+    out.buffer->waitSend();
+  });
+  EXPECT_NE(why.find("rank " + std::to_string(peer) + " left"),
+            std::string::npos)
+      << why;
+}
+
+class LazyTest : public ContractTest {
+ protected:
+  using Close = std::function<void(const ContextPtr&)>;
+
+  // Rank 0 has left; `late` finds that out.
+  void callWhoHasLeft(int size, int late, bool keepsDevice);
+  void closeWhileCalling(const Close& close);
+};
+
+void LazyTest::callWhoHasLeft(int size, int late, bool keepsDevice) {
+  spawnSeats(mode(), size, [&](Seat& seat) {
+    auto device = maker()();
+    ContextPtr context = connectedAt(seat, device);
+    if (seat.rank == 0) {
+      context.reset();
+      if (!keepsDevice) {
+        device.reset();
+      }
+      seat.store->set("left", {1});
+    } else if (seat.rank == late) {
+      seat.store->wait({"left"}, contextTimeout());
+      expectLeft(context, 0);
+      seat.store->set("done", {1});
+    }
+    seat.store->wait({"done"}, contextTimeout());
+  });
+}
+
+// Rank 0 calls rank 1, which is held up meanwhile, gives up what it wanted, and
+// closes: rank 1 hears of a farewell, and goes on.
+void LazyTest::closeWhileCalling(const Close& close) {
+  spawnSeats(mode(), 3, [&](Seat& seat) {
+    const auto device = maker()();
+    const ContextPtr context = connectedAt(seat, device);
+    if (seat.rank == 0) {
+      seat.store->wait({"held"}, contextTimeout());
+      Message(context, 8).buffer->recv(1, 1);
+      auto closing = std::async(std::launch::async, [&] { close(context); });
+      closing.wait_for(milliseconds(300));  // or it waits for rank 1
+      seat.store->set("closing", {1});
+      closing.get();
+    } else if (seat.rank == 1) {
+      auto lock = internalsOf(context).lock();
+      seat.store->set("held", {1});
+      seat.store->wait({"closing"}, contextTimeout());
+      lock.unlock();
+      awaitGone(context, 0);
+      signal(context, 2);
+      awaitSignal(context, 2);
+      expectLeft(context, 0);
+      seat.store->set("done", {1});
+    } else {
+      awaitSignal(context, 1);
+      signal(context, 1);
+    }
+    seat.store->wait({"done"}, contextTimeout());
+  });
+}
+
+TEST_P(LazyTest, WhoHasLeftIsNotTakenForDead) {
+  callWhoHasLeft(3, 1, true);
+  callWhoHasLeft(3, 1, false);
+}
+
+// Between ranks 0 and 3 of 8 there is no lifeline.
+TEST_P(LazyTest, NorIfNothingIsHeardFromIt) {
+  callWhoHasLeft(8, 3, true);
+  callWhoHasLeft(8, 3, false);
+}
+
+TEST_P(LazyTest, WhoHasLeftIsMissedByNobodyElse) {
+  spawnSeats(mode(), 3, [&](Seat& seat) {
+    const auto device = maker()();
+    ContextPtr context = connectedAt(seat, device);
+    if (seat.rank == 0) {
+      context.reset();
+      seat.store->set("left", {1});
+    } else if (seat.rank == 1) {
+      seat.store->wait({"left"}, contextTimeout());
+      Message in(context, 8);
+      in.buffer->recv(std::vector<int>{0, 2}, 1);
+      awaitGone(context, 0);
+      seat.store->set("waits", {1});
+      int source = -1;
+      EXPECT_TRUE(in.buffer->waitRecv(&source));
+      EXPECT_EQ(source, 2);
+    } else {
+      seat.store->wait({"waits"}, contextTimeout());
+      Message out(context, 8);
+      out.buffer->send(1, 1);
+      EXPECT_TRUE(out.buffer->waitSend());
+    }
+  });
+}
+
+TEST_P(LazyTest, AContextThatClosesWhileItCallsSaysSo) {
+  closeWhileCalling(
+      [](const ContextPtr& context) { internalsOf(context).close(); });
+}
+
+TEST_P(LazyTest, APairThatClosesWhileItCallsSaysSo) {
+  closeWhileCalling(
+      [](const ContextPtr& context) { context->getPair(1)->close(); });
+}
+
+TEST_P(LazyTest, APairThatWasClosedIsNotConnected) {
+  spawnSeats(mode(), 2, [&](Seat& seat) {
+    const auto device = maker()();
+    const ContextPtr context = connectedAt(seat, device);
+    if (seat.rank == 0) {
+      context->getPair(1)->close();
+      seat.store->set("closed", {1});
+      seat.store->wait({"done"}, contextTimeout());
+      EXPECT_FALSE(context->getPair(1)->isConnected());
+    } else {
+      seat.store->wait({"closed"}, contextTimeout());
+      Message in(context, 8);
+      const std::string why = complaint([&] {
+        in.buffer->recv(0, 1);
+        in.buffer->waitRecv();
+      });
+      EXPECT_NE(why.find("rank 0 left"), std::string::npos) << why;
+      seat.store->set("done", {1});
+    }
+  });
+}
+
+TEST_P(LazyTest, WhoWaitsForAPairThatIsClosedIsTold) {
+  spawnSeats(mode(), 2, [&](Seat& seat) {
+    const auto device = maker()();
+    const ContextPtr context = connectedAt(seat, device);
+    if (seat.rank == 1) {
+      const auto lock = internalsOf(context).lock();
+      seat.store->set("held", {1});
+      seat.store->wait({"done"}, contextTimeout());
+      return;
+    }
+    seat.store->wait({"held"}, contextTimeout());
+    Message in(context, 8);
+    in.buffer->recv(1, 1);
+    context->getPair(1)->close();
+    const std::string why = complaint([&] { in.buffer->waitRecv(); });
+    EXPECT_NE(why.find("rank 0 closed its pair with rank 1"), std::string::npos)
+        << why;
+    seat.store->set("done", {1});
+  });
+}
 
 // What the store has of the first one is no address of the second's.
 TEST_P(LazyTest, ASecondMeshOnTheSameStoreIsAnother) {

@@ -1,0 +1,67 @@
+// Pairs that are connected at their first use: the peer may have left by then.
+#include <algorithm>
+#include <memory>
+
+#include "gloo/common/string.h"
+#include "transport/base/context.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace transport::base {
+
+using internal::Cause;
+
+// Something waits for a pair that is not connected.
+void Context::want(int peer) {
+  Peer& p = peers_[static_cast<size_t>(peer)];
+  // A call of the peer's that was answered will do.
+  if (lazy_ && complete_ && p.known && !p.calling && p.answering == nullptr) {
+    call(peer);
+  }
+}
+
+// Our call has failed.
+void Context::missed(int peer, Failure failure, const std::string& text) {
+  if (failure == Failure::kRefused && text == closedText(peer)) {
+    absent(peer, {});
+  } else {
+    const bool gone =
+        failure == Failure::kNobody || failure == Failure::kUnknown;
+    suspect(peer, MakeString("cannot reach rank ", peer, " at ", text), gone);
+  }
+}
+
+// The peer has left, and its farewell has not reached us: there was no link for
+// it. That concerns nobody who does not need it.
+void Context::absent(int peer, const std::string& why) {
+  Pair& pair = *pairAt(peer);
+  if (cause_ != nullptr || pair.departed()) {
+    return;
+  }
+  pair.depart();
+  pair.dropWildcards();
+  if (pair.leftWaiting() || pair.sending()) {
+    failDeparted(peer, why);
+  }
+  changes_++;
+  domain().changed();
+}
+
+// What the lifelines say.
+void Context::heardOfEnd(const Cause& cause) {
+  if (cause.kind == Cause::Kind::kClosed && cause.foundBy == rank()) {
+    auto lock = this->lock();
+    absent(cause.culprit, cause.text);
+  } else {
+    fail(std::make_shared<Cause>(cause));
+  }
+}
+
+// For lazy pairs.
+bool Context::isCalling() const {
+  return lazy_ && complete_ &&
+         std::any_of(peers_.begin(), peers_.end(),
+                     [](const Peer& peer) { return peer.calling; });
+}
+
+}  // namespace transport::base
+GLOO_NAMESPACE_END

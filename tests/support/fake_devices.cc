@@ -116,8 +116,11 @@ DeviceMaker fakeDevices(const FakeOptions& options) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    DeviceInfo info;
+    info.name = name(options.shape);
+    info.lazy = options.lazy;
     return std::make_shared<Device>(
-        DeviceInfo{name(options.shape), {}},
+        std::move(info),
         SocketAddress(reinterpret_cast<sockaddr*>(&address), sizeof(address)),
         [own](ProgressDomain& domain) {
           return std::make_unique<FakeFactory>(domain, own);

@@ -51,6 +51,7 @@ struct FakeWatch {
 struct FakeOptions {
   FakeShape shape = FakeShape::kStream;
   uint64_t seed = 1;
+  bool lazy = false;
   size_t eagerBytes = 1000;
   size_t creditBytes = 8000;
   size_t creditQuantum = 64;

@@ -95,6 +95,8 @@ void Connector::Impl::cancel(uint64_t nonce, uint64_t tag) {
 
 void Connector::Impl::removeParty(uint64_t nonce) {
   parties.erase(nonce);
+  std::erase_if(timers_,
+                [&](const Timer& timer) { return timer.nonce == nonce; });
   std::erase_if(calls_, [&](const auto& entry) {
     const bool theirs = entry.second.nonce == nonce;
     callers_ -= theirs && !entry.second.outgoing ? 1 : 0;
@@ -295,35 +297,7 @@ void Connector::Impl::fail(Calls::iterator at, std::string why) {
   party->second->onConnectFailed(call.tag, failure, text);
 }
 
-void Connector::Impl::expire() {
-  const auto now = Clock::now();
-  if (!listening_ && now >= listenAgain_) {
-    listen(true);
-  }
-  for (;;) {
-    const auto late = std::find_if(
-        calls_.begin(), calls_.end(),
-        [&](const auto& entry) { return now >= entry.second.deadline; });
-    if (late == calls_.end()) {
-      return;
-    }
-    fail(late, "no answer in time");
-  }
-}
-
 bool Connector::Impl::arm() const { return !stillborn_.empty(); }
-
-milliseconds Connector::Impl::nextTimer() const {
-  auto next = listening_ ? Clock::time_point::max() : listenAgain_;
-  for (const auto& [id, call] : calls_) {
-    next = std::min(next, call.deadline);
-  }
-  if (next == Clock::time_point::max()) {
-    return milliseconds::max();
-  }
-  return std::max(milliseconds(0),
-                  std::chrono::ceil<milliseconds>(next - Clock::now()));
-}
 
 Connector::Connector(ProgressDomain& domain, const SocketAddress& local)
     : impl_(std::make_unique<Impl>(domain, local)) {
@@ -351,6 +325,11 @@ void Connector::removeParty(uint64_t nonce) { impl_->removeParty(nonce); }
 void Connector::connect(uint64_t nonce, const SocketAddress& to,
                         const Hello& mine, uint64_t tag, milliseconds limit) {
   impl_->connect(nonce, to, mine, tag, limit);
+  rest(false);
+}
+
+void Connector::wake(uint64_t nonce, uint64_t tag, milliseconds pause) {
+  impl_->wake(nonce, tag, pause);
   rest(false);
 }
 

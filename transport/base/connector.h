@@ -46,6 +46,8 @@ class Party {
   // A connect() has failed; it is not repeated by the connector.
   virtual void onConnectFailed(uint64_t tag, Failure failure,
                                const std::string& text) = 0;
+  // What wake() was given.
+  virtual void onTimer(uint64_t tag) { (void)tag; }
 };
 
 class Connector : public Poller {
@@ -71,6 +73,8 @@ class Connector : public Poller {
                uint64_t tag, std::chrono::milliseconds limit);
   // Gives up such a call; nothing follows.
   void cancel(uint64_t nonce, uint64_t tag);
+  // The party's onTimer follows after so long, unless it is removed.
+  void wake(uint64_t nonce, uint64_t tag, std::chrono::milliseconds pause);
 
   bool poll() override;
   int wakeFd() const override;

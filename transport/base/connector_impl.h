@@ -27,11 +27,12 @@ class Connector::Impl {
   void connect(uint64_t nonce, const SocketAddress& to, const Hello& mine,
                uint64_t tag, milliseconds limit);
   void cancel(uint64_t nonce, uint64_t tag);
+  void wake(uint64_t nonce, uint64_t tag, milliseconds pause);
   void removeParty(uint64_t nonce);
   bool poll();
   bool tookLong() const;  // this poll
   bool arm() const;
-  bool busy() const { return !calls_.empty(); }
+  bool busy() const { return !calls_.empty() || !timers_.empty(); }
   milliseconds nextTimer() const;
 
   ProgressDomain& domain;
@@ -55,6 +56,11 @@ class Connector::Impl {
     Clock::time_point deadline;
   };
   using Calls = std::map<uint64_t, Call>;  // by age
+  struct Timer {
+    uint64_t nonce = 0;  // of a party
+    uint64_t tag = 0;
+    Clock::time_point at;
+  };
 
   void acceptAll();
   void onAcceptError(int error);
@@ -68,11 +74,13 @@ class Connector::Impl {
   static Party::Failure failureOf(const Call& call);
   void fail(Calls::iterator at, std::string why);
   void expire();
+  void ring();
 
   UniqueFd listener_;
   bool listening_ = false;
   Clock::time_point listenAgain_{};
   Calls calls_;
+  std::vector<Timer> timers_;
   size_t callers_ = 0;
   uint64_t nextId_ = 1;
   Clock::time_point begun_;          // the last poll

@@ -119,6 +119,7 @@ class Context final : public transport::Context,
   void onConnected(const Hello& theirs, UniqueFd socket, uint64_t tag) override;
   void onConnectFailed(uint64_t tag, Failure failure,
                        const std::string& text) override;
+  void onTimer(uint64_t tag) override;
 
   // ---- For Pair, Buffer, UnboundBuffer. ----
   ProgressDomain& domain() { return device_->domain(); }
@@ -275,6 +276,9 @@ class Context final : public transport::Context,
   BounceMemory bounce;
 
  private:
+  // Between calls of a peer; doubled each time.
+  static constexpr std::chrono::milliseconds kFirstBackoff{5};
+  static constexpr std::chrono::milliseconds kMaxBackoff{200};
   // How far the connection to one peer is.
   struct Peer {
     bool known = false;
@@ -284,12 +288,13 @@ class Context final : public transport::Context,
     std::unique_ptr<PendingLink> answering;  // of the peer's call
     bool calling = false;
     bool probing = false;
+    bool putOff = false;  // of a lazy pair: it is called again in a while
     bool byHand = false;  // Pair::connect waits for it
     PeerState state = PeerState::kUnknown;
     std::string trouble;
     uint64_t nonce = 0;  // of the process that is connected
     Deadline::Clock::time_point retryAt;
-    std::chrono::milliseconds backoff{5};
+    std::chrono::milliseconds backoff = kFirstBackoff;
   };
   // Tags of calls: a rank, or from here on a probe.
   static constexpr uint64_t kFirstProbe = uint64_t{1} << 32;
@@ -355,6 +360,7 @@ class Context final : public transport::Context,
   // context_lazy.cc
   void want(int peer);
   void missed(int peer, Failure failure, const std::string& text);
+  void callLater(int peer);
   void absent(int peer, const std::string& why);
   void heardOfEnd(const internal::Cause& cause);
   bool isCalling() const;

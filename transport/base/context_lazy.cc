@@ -14,7 +14,8 @@ using internal::Cause;
 void Context::want(int peer) {
   Peer& p = peers_[static_cast<size_t>(peer)];
   // A call of the peer's that was answered will do.
-  if (lazy_ && complete_ && p.known && !p.calling && p.answering == nullptr) {
+  if (lazy_ && complete_ && p.known && !p.calling && !p.putOff &&
+      p.answering == nullptr) {
     call(peer);
   }
 }
@@ -23,10 +24,29 @@ void Context::want(int peer) {
 void Context::missed(int peer, Failure failure, const std::string& text) {
   if (failure == Failure::kRefused && text == closedText(peer)) {
     absent(peer, {});
+  } else if (failure == Failure::kPassed) {
+    callLater(peer);
   } else {
     const bool gone =
         failure == Failure::kNobody || failure == Failure::kUnknown;
     suspect(peer, MakeString("cannot reach rank ", peer, " at ", text), gone);
+  }
+}
+
+void Context::callLater(int peer) {
+  Peer& p = peers_[static_cast<size_t>(peer)];
+  p.putOff = true;
+  device_->connector().wake(nonce_, static_cast<uint64_t>(peer), p.backoff);
+  p.backoff = std::min(p.backoff * 2, kMaxBackoff);
+}
+
+// Unless the peer has called meanwhile, or there is nothing to call it for.
+void Context::onTimer(uint64_t tag) {
+  const int peer = static_cast<int>(tag);
+  const Pair& pair = *pairAt(peer);
+  peers_[static_cast<size_t>(peer)].putOff = false;
+  if (!pair.linked() && !pair.departed() && cause_ == nullptr && !byeSaid_) {
+    want(peer);
   }
 }
 

@@ -147,7 +147,7 @@ void Context::addPeerLocked(const PeerAddress& peer) {
   known.state = PeerState::kConnecting;
   known.trouble.clear();
   known.retryAt = Clock::now();
-  known.backoff = milliseconds(5);
+  known.backoff = kFirstBackoff;
 }
 
 Context::PeerState Context::peerState(int peer) const {

@@ -15,7 +15,6 @@ using Clock = Deadline::Clock;
 
 namespace {
 
-constexpr milliseconds kMaxBackoff{200};
 constexpr const char* kCrossing = "crossing calls";
 
 }  // namespace

@@ -53,6 +53,9 @@ class FakePending final : public PendingLink {
 }  // namespace
 
 std::unique_ptr<PendingLink> FakeFactory::prepare(int) {
+  if (options.watch->unprepared.fetch_sub(1) > 0) {
+    throw IoException("no link today");
+  }
   return std::make_unique<FakePending>(*this);
 }
 

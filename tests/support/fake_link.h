@@ -35,6 +35,8 @@ struct FakeWatch {
   std::function<void(transport::base::FrameHeader&)> alter;
   // So many callers are told to call again.
   std::atomic<int> putOff{0};
+  // So many links cannot even be prepared.
+  std::atomic<int> unprepared{0};
   // Largest number of eager bytes under way, and that were granted.
   std::atomic<uint64_t> mostEager{0};
   // What the protocol must never do; counted.

@@ -233,8 +233,15 @@ Hello Context::greeting(Purpose purpose, const Peer& to) const {
 
 void Context::call(int peer) {
   Peer& p = peers_[static_cast<size_t>(peer)];
+  try {
+    p.pending = device_->factory().prepare(size() - 1);
+  } catch (const Exception& e) {
+    failNew(Cause::Kind::kIo, peer,
+            MakeString("rank ", rank(), " cannot make a link to rank ", peer,
+                       ": ", e.what()));
+    return;
+  }
   p.calling = true;
-  p.pending = device_->factory().prepare(size() - 1);
   Hello hello = greeting(Purpose::kPair, p);
   hello.blob = p.pending->blob();
   hello.text = p.pending->trouble().substr(0, Hello::kMaxText);

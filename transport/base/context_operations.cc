@@ -103,6 +103,9 @@ void Context::start(Operation& op, Pair& pair) {
   pending_.pushBack(&op);
   if (!pair.linked()) {
     want(op.peer);
+    if (cause_ != nullptr) {
+      return;  // there is no link to be had: all operations have ended
+    }
   }
   switch (op.kind) {
     case kMessage:
@@ -154,6 +157,9 @@ void Context::startAny(Operation& op, const std::vector<int>& sources) {
     }
     if (!pair.linked()) {
       want(source);
+      if (cause_ != nullptr) {
+        return;
+      }
     }
     RecvEntry* entry = pair.queueFromAny(op);
     if (first == nullptr) {

@@ -272,6 +272,9 @@ Party::Failure Connector::Impl::failureOf(const Call& call) {
     return answer->srcNonce == call.dstNonce ? Party::Failure::kPassed
                                              : Party::Failure::kUnknown;
   }
+  if (answer != nullptr || call.exchange.garbled()) {
+    return Party::Failure::kBroken;
+  }
   return call.exchange.error() == ECONNREFUSED ? Party::Failure::kNobody
                                                : Party::Failure::kUnreachable;
 }

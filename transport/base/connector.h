@@ -36,7 +36,8 @@ class Party {
                            uint64_t tag) = 0;
 
   enum class Failure : uint8_t {
-    kUnreachable,  // reset, timed out, or garbage came back
+    kUnreachable,  // reset, timed out
+    kBroken,       // what came back is no answer to this call
     kNobody,       // nobody listens there
     kUnknown,      // somebody else lives there now: stale
     kPassed,       // who was called is there, but has no use for this call:

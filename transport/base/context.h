@@ -299,6 +299,9 @@ class Context final : public transport::Context,
   // Tags of calls: a rank, or from here on a probe.
   static constexpr uint64_t kFirstProbe = uint64_t{1} << 32;
   static constexpr uint64_t kProbeOfRank = uint64_t{1} << 31;  // plus the rank
+  static int rankOf(uint64_t tag) {
+    return static_cast<int>(tag >= kProbeOfRank ? tag - kProbeOfRank : tag);
+  }
   struct Probe {
     bool done = false;
     bool alive = false;

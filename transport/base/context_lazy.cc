@@ -26,6 +26,10 @@ void Context::missed(int peer, Failure failure, const std::string& text) {
     absent(peer, {});
   } else if (failure == Failure::kPassed) {
     callLater(peer);
+  } else if (failure == Failure::kBroken) {
+    failNew(
+        Cause::Kind::kIo, peer,
+        MakeString("rank ", peer, " gave a broken answer to a call: ", text));
   } else {
     const bool gone =
         failure == Failure::kNobody || failure == Failure::kUnknown;

@@ -177,10 +177,16 @@ void Context::onConnected(const Hello& theirs, UniqueFd socket, uint64_t tag) {
     changes_++;
     return;
   }
-  if (theirs.srcRank < 0 || theirs.srcRank >= size()) {
+  // A question has no verdict; the tag of an answer says whom we asked.
+  const bool called = theirs.verdict == Verdict::kAccepted;
+  const int peer = called ? rankOf(tag) : theirs.srcRank;
+  if (called && (theirs.srcRank != peer || theirs.dstRank != rank())) {
+    onConnectFailed(tag, Failure::kBroken,
+                    MakeString("it is of rank ", theirs.srcRank, ", for rank ",
+                               theirs.dstRank));
     return;
   }
-  Peer& p = peers_[static_cast<size_t>(theirs.srcRank)];
+  Peer& p = peers_[static_cast<size_t>(peer)];
   changes_++;
   if (tag >= kProbeOfRank) {
     p.probing = false;
@@ -188,9 +194,8 @@ void Context::onConnected(const Hello& theirs, UniqueFd socket, uint64_t tag) {
     p.nonce = theirs.srcNonce;
     return;
   }
-  const bool called = p.calling && theirs.verdict == Verdict::kAccepted;
   auto pending = std::move(called ? p.pending : p.answering);
-  Pair& pair = makePair(theirs.srcRank);
+  Pair& pair = makePair(peer);
   if (pending == nullptr || pair.linked()) {
     return;
   }
@@ -209,9 +214,8 @@ void Context::onConnected(const Hello& theirs, UniqueFd socket, uint64_t tag) {
     p.state = PeerState::kConnected;
     p.nonce = theirs.srcNonce;
   } catch (const Exception& e) {
-    failNew(Cause::Kind::kIo, theirs.srcRank,
-            MakeString("cannot make a link to rank ", theirs.srcRank, ": ",
-                       e.what()));
+    failNew(Cause::Kind::kIo, peer,
+            MakeString("cannot make a link to rank ", peer, ": ", e.what()));
   }
 }
 
@@ -223,7 +227,7 @@ void Context::onConnectFailed(uint64_t tag, Failure failure,
     return;
   }
   const bool probed = tag >= kProbeOfRank;
-  const int peer = static_cast<int>(probed ? tag - kProbeOfRank : tag);
+  const int peer = rankOf(tag);
   Peer& p = peers_[static_cast<size_t>(peer)];
   std::string trouble;  // ours, of which the peer has seen the consequence
   if (probed) {

@@ -83,6 +83,7 @@ HelloExchange::Progress HelloExchange::receive() {
     }
     theirs_ = decodeHello(in_);
   } catch (const WireError& error) {
+    garbled_ = true;
     return fail(error.what());
   }
   return Progress::kDone;

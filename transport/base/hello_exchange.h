@@ -37,6 +37,8 @@ class HelloExchange {
   bool answered() const { return theirs_.has_value(); }
   const Hello& theirs() const { return *theirs_; }  // REQUIRES answered()
   const std::string& why() const { return why_; }
+  // What came in is no hello.
+  bool garbled() const { return garbled_; }
   // errno of what failed; 0 when that was no system call.
   int error() const { return error_; }
   int socket() const { return socket_.get(); }
@@ -54,6 +56,7 @@ class HelloExchange {
   size_t received_ = 0;
   std::optional<Hello> theirs_;
   std::string why_;
+  bool garbled_ = false;
   int error_ = 0;
 };
 

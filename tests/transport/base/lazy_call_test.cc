@@ -73,6 +73,111 @@ TEST(LazyCallTest, WhatCannotBePreparedFailsWhoWaits) {
   }
 }
 
+SocketAddress loopback() {
+  sockaddr_in in{};
+  in.sin_family = AF_INET;
+  in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return {reinterpret_cast<sockaddr*>(&in), sizeof(in)};
+}
+
+// A rank that greets, and answers calls for a pair as the test says.
+class Answerer final : public Party {
+ public:
+  using Spoil = std::function<void(Hello&)>;
+
+  Answerer(int rank, uint64_t nonce, const Spoil& spoil)
+      : rank_(rank), nonce_(nonce), spoil_(spoil) {}
+
+  Hello onHello(const Hello& theirs) override {
+    Hello mine;
+    mine.purpose = theirs.purpose;
+    mine.verdict = Verdict::kAccepted;
+    mine.srcRank = rank_;
+    mine.dstRank = theirs.srcRank;
+    mine.size = theirs.size;
+    mine.srcNonce = nonce_;
+    mine.dstNonce = theirs.srcNonce;
+    mine.linkKind = theirs.linkKind;
+    if (theirs.purpose == Purpose::kPair) {
+      spoil_(mine);
+    }
+    return mine;
+  }
+  void onConnected(const Hello&, UniqueFd, uint64_t) override {}
+  void onConnectFailed(uint64_t, Failure, const std::string&) override {}
+
+ private:
+  const int rank_;
+  const uint64_t nonce_;
+  const Spoil spoil_;
+};
+
+// What rank 0 of 3 says that waits for rank 1, whose answer is spoilt.
+std::string complaintOfAnswer(const Answerer::Spoil& spoil) {
+  ProgressDomain domain;
+  Answerer one(1, 101, spoil);
+  Answerer two(2, 102, [](Hello&) {});
+  std::unique_ptr<Connector> connector;
+  {
+    const auto lock = domain.lock();
+    connector = std::make_unique<Connector>(domain, loopback());
+    connector->addParty(101, one);
+    connector->addParty(102, two);
+  }
+  std::string why;
+  {
+    const auto context = fakeDevices(lazyOptions())()->createContext(0, 3);
+    context->setTimeout(contextTimeout());
+    auto& mesh = internal::Mesh::of(*context);
+    for (int rank = 1; rank < 3; rank++) {
+      AddressRecord record = decodeAddress(mesh.address().bytes);
+      record.rank = rank;
+      record.nonce = 100 + static_cast<uint64_t>(rank);
+      record.port = connector->endpoint().port();
+      auto peer = mesh.decode(encode(record));
+      mesh.addPeer(peer);
+    }
+    while (!mesh.allConnected()) {
+      mesh.progress(milliseconds(10));
+    }
+    mesh.complete(77, std::make_shared<const internal::Profile>());
+    why = complaintOfRecv(context, {1});
+  }
+  const auto lock = domain.lock();
+  connector.reset();
+  return why;
+}
+
+void expectBroken(const std::string& why, const std::string& how) {
+  EXPECT_NE(why.find("rank 1 gave a broken answer"), std::string::npos) << why;
+  EXPECT_NE(why.find(how), std::string::npos) << why;
+}
+
+TEST(LazyCallTest, AnAnswerOfAnotherRankFailsWhoWaits) {
+  for (const int rank : {0, 2, 3, -1}) {
+    expectBroken(complaintOfAnswer([&](Hello& answer) {
+                   answer.srcRank = rank;
+                   answer.blob.resize(8);
+                 }),
+                 "it is of rank " + std::to_string(rank));
+  }
+}
+
+TEST(LazyCallTest, AnAnswerThatIsNoneFailsWhoWaits) {
+  expectBroken(complaintOfAnswer([](Hello& answer) { answer.version = 999; }),
+               "protocol version 999");
+  expectBroken(complaintOfAnswer([](Hello& answer) { answer.srcNonce++; }),
+               "comes from another process");
+}
+
+TEST(LazyCallTest, AnAnswerWithoutALinkFailsWhoWaits) {
+  const std::string why =
+      complaintOfAnswer([](Hello& answer) { answer.blob = {'x'}; });
+  EXPECT_NE(why.find("cannot make a link to rank 1: fake link"),
+            std::string::npos)
+      << why;
+}
+
 }  // namespace
 }  // namespace test
 GLOO_NAMESPACE_END

@@ -26,6 +26,7 @@
 #include "transport/base/direct.h"
 #include "transport/base/fork.h"
 #include "transport/base/pair.h"
+#include "transport/base/peer.h"
 #include "transport/base/progress.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -247,10 +248,10 @@ class Context final : public transport::Context,
   // for a device's memory when the links move bytes by the processor.
   std::unique_ptr<Region> registerMemory(void* ptr, size_t size,
                                          const MemoryKind& kind, Rights rights);
-  // The keeper is about to be destroyed.
   // Expires with the context: callers' objects may be destroyed after it, by
   // mistake, and then leave it alone.
   std::weak_ptr<const void> alive() const { return alive_; }
+  // The keeper is about to be destroyed.
   void forgetKept(KeptMemory& kept);
   uint64_t nonce() const { return nonce_; }
   // Of the peer's context; 0: not known yet.
@@ -276,26 +277,6 @@ class Context final : public transport::Context,
   BounceMemory bounce;
 
  private:
-  // Between calls of a peer; doubled each time.
-  static constexpr std::chrono::milliseconds kFirstBackoff{5};
-  static constexpr std::chrono::milliseconds kMaxBackoff{200};
-  // How far the connection to one peer is.
-  struct Peer {
-    bool known = false;
-    AddressRecord record;
-    SocketAddress endpoint;
-    std::unique_ptr<PendingLink> pending;    // of our call
-    std::unique_ptr<PendingLink> answering;  // of the peer's call
-    bool calling = false;
-    bool probing = false;
-    bool putOff = false;  // of a lazy pair: it is called again in a while
-    bool byHand = false;  // Pair::connect waits for it
-    PeerState state = PeerState::kUnknown;
-    std::string trouble;
-    uint64_t nonce = 0;  // of the process that is connected
-    Deadline::Clock::time_point retryAt;
-    std::chrono::milliseconds backoff = kFirstBackoff;
-  };
   // Tags of calls: a rank, or from here on a probe.
   static constexpr uint64_t kFirstProbe = uint64_t{1} << 32;
   static constexpr uint64_t kProbeOfRank = uint64_t{1} << 31;  // plus the rank
@@ -358,6 +339,10 @@ class Context final : public transport::Context,
   bool hasAnother(const Hello& caller) const;
   void makeLink(const Hello& theirs, Hello& answer);
   std::string objection(const Hello& theirs) const;
+  std::string objectionOfRank(const Hello& theirs) const;
+  void completeLink(PendingLink& pending, UniqueFd socket, const Hello& theirs,
+                    Pair& pair);
+  void missedYet(int peer, Failure failure, const std::string& text);
   void joinLifelines();
 
   // context_lazy.cc

@@ -41,7 +41,7 @@ void Context::callLater(int peer) {
   Peer& p = peers_[static_cast<size_t>(peer)];
   p.putOff = true;
   device_->connector().wake(nonce_, static_cast<uint64_t>(peer), p.backoff);
-  p.backoff = std::min(p.backoff * 2, kMaxBackoff);
+  p.backoff = std::min(p.backoff * 2, Peer::kMaxBackoff);
 }
 
 // Unless the peer has called meanwhile, or there is nothing to call it for.

@@ -137,6 +137,11 @@ void Context::addPeerLocked(const PeerAddress& peer) {
     known.calling = false;
     known.pending.reset();
   }
+  if (known.probing && known.record.nonce != peer.nonce) {
+    device_->connector().cancel(
+        nonce_, kProbeOfRank + static_cast<uint64_t>(peer.rank));
+    known.probing = false;
+  }
   known.known = true;
   known.record = decodeAddress(peer.bytes);
   known.endpoint = reachedFrom(device_->connector().endpoint(), known.record);
@@ -147,7 +152,7 @@ void Context::addPeerLocked(const PeerAddress& peer) {
   known.state = PeerState::kConnecting;
   known.trouble.clear();
   known.retryAt = Clock::now();
-  known.backoff = kFirstBackoff;
+  known.backoff = Peer::kFirstBackoff;
 }
 
 Context::PeerState Context::peerState(int peer) const {

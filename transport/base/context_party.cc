@@ -42,6 +42,14 @@ Hello Context::onHello(const Hello& theirs) {
     answer.text = "that mesh has its ranks: the address is of an earlier one";
     return answer;
   }
+  // A lazy mesh that is being connected probes where another one would call.
+  // (Who watches over a complete one only asks whether this process lives.)
+  if (theirs.purpose == Purpose::kProbe && theirs.worldNonce == 0 &&
+      !refusal_.empty()) {
+    answer.verdict = Verdict::kRefused;
+    answer.text = refusal_;
+    return answer;
+  }
   if (theirs.purpose == Purpose::kProbe) {
     noteProbe(theirs);
   }
@@ -145,6 +153,11 @@ std::string Context::objection(const Hello& theirs) const {
     return MakeString("rank ", theirs.srcRank, " uses ", theirs.linkKind,
                       ", rank ", rank(), " uses ", device_->factory().kind());
   }
+  return objectionOfRank(theirs);
+}
+
+// Of a caller that may have a pair, and has one already, or had.
+std::string Context::objectionOfRank(const Hello& theirs) const {
   const Peer& p = peers_[static_cast<size_t>(theirs.srcRank)];
   if (p.nonce != 0 && p.nonce != theirs.srcNonce) {
     return MakeString("rank ", theirs.srcRank,
@@ -196,12 +209,18 @@ void Context::onConnected(const Hello& theirs, UniqueFd socket, uint64_t tag) {
   }
   auto pending = std::move(called ? p.pending : p.answering);
   Pair& pair = makePair(peer);
-  if (pending == nullptr || pair.linked()) {
-    return;
+  if (pending != nullptr && !pair.linked()) {
+    p.calling = false;
+    completeLink(*pending, std::move(socket), theirs, pair);
   }
-  p.calling = false;
+}
+
+void Context::completeLink(PendingLink& pending, UniqueFd socket,
+                           const Hello& theirs, Pair& pair) {
+  const int peer = pair.peer();
+  Peer& p = peers_[static_cast<size_t>(peer)];
   try {
-    auto link = pending->complete(std::move(socket), theirs, pair);
+    auto link = pending.complete(std::move(socket), theirs, pair);
     if (cause_ != nullptr) {
       // It comes too late for what the others were told.
       pair.attachFailed(std::move(link), *cause_);
@@ -223,7 +242,7 @@ void Context::onConnectFailed(uint64_t tag, Failure failure,
                               const std::string& text) {
   changes_++;
   if (tag >= kFirstProbe) {
-    endProbe(tag, failure == Failure::kPassed);
+    endProbe(tag, failure == Failure::kPassed || failure == Failure::kRefused);
     return;
   }
   const bool probed = tag >= kProbeOfRank;
@@ -254,9 +273,17 @@ void Context::onConnectFailed(uint64_t tag, Failure failure,
                        ": ", trouble));
   } else if (complete_) {
     missed(peer, failure, text);
-  } else if (closed) {
+  } else {
+    missedYet(peer, failure, text);
+  }
+}
+
+// The mesh is not complete yet: it may be somebody else's address.
+void Context::missedYet(int peer, Failure failure, const std::string& text) {
+  Peer& p = peers_[static_cast<size_t>(peer)];
+  if (failure == Failure::kRefused && text == closedText(peer)) {
     failDeparted(peer);
-  } else if (refused) {
+  } else if (failure == Failure::kRefused) {
     failNew(Cause::Kind::kRendezvous, peer, text);
   } else if (Environment::fromEnvironment().disableConnectionRetries) {
     failNew(Cause::Kind::kRendezvous, peer,
@@ -266,7 +293,7 @@ void Context::onConnectFailed(uint64_t tag, Failure failure,
     p.state = PeerState::kRefused;
     p.trouble = text;
     p.retryAt = Clock::now() + p.backoff;
-    p.backoff = std::min(p.backoff * 2, kMaxBackoff);
+    p.backoff = std::min(p.backoff * 2, Peer::kMaxBackoff);
   }
 }
 

@@ -17,7 +17,7 @@ namespace {
 using internal::Mesh;
 using std::chrono::milliseconds;
 
-// What rank `context->rank` throws that does `what`.
+// What it throws.
 template <typename What>
 std::string complaint(const What& what) {
   try {
@@ -34,6 +34,10 @@ ContextPtr connectedAt(const Seat& seat,
   context->setTimeout(contextTimeout());
   context->createAndConnectAllPairs(seat.store);
   return context;
+}
+
+transport::base::Context& internalsOf(const ContextPtr& context) {
+  return dynamic_cast<transport::base::Context&>(*context);
 }
 
 class OtherMeshTest : public ContractTest {};
@@ -57,6 +61,47 @@ TEST_P(OtherMeshTest, WhatCannotBeLeavesACompleteOneAlone) {
   });
 }
 
+// Who comes late is told why there is none.
+TEST_P(OtherMeshTest, WhatCannotBeIsNoMeshToJoin) {
+  spawnSeats(mode(), 1, [&](Seat&) {
+    const auto given = maker()()->createContext(0, 2);
+    const auto late = maker()()->createContext(1, 2);
+    Mesh& mesh = Mesh::of(*late);
+    EXPECT_TRUE(mesh.isAlive(Mesh::of(*given).address(), milliseconds(10000)));
+    Mesh::of(*given).refuse("there is no such mesh");
+    EXPECT_TRUE(mesh.isAlive(Mesh::of(*given).address(), milliseconds(10000)));
+    mesh.addPeer(Mesh::of(*given).address());
+    const std::string why = complaint([&] {
+      while (mesh.peerState(0) == Mesh::PeerState::kConnecting) {
+        mesh.progress(milliseconds(10));
+      }
+      mesh.progress(milliseconds(10));
+    });
+    EXPECT_NE(why.find("there is no such mesh"), std::string::npos) << why;
+  });
+}
+
+// The answer to a question that was asked at an older address is not waited
+// for.
+TEST_P(OtherMeshTest, ANewerAddressCounts) {
+  spawnSeats(mode(), 1, [&](Seat&) {
+    const auto older = maker()()->createContext(0, 2);
+    const auto newer = maker()()->createContext(0, 2);
+    const auto context = maker()()->createContext(1, 2);
+    Mesh& mesh = Mesh::of(*context);
+    const auto address = Mesh::of(*older).address();
+    {
+      const auto lock = internalsOf(older).lock();
+      mesh.addPeer(address);
+      mesh.addPeer(Mesh::of(*newer).address());
+    }
+    while (mesh.peerNonce(0) == 0) {
+      mesh.progress(milliseconds(10));
+    }
+    EXPECT_EQ(mesh.peerNonce(0), Mesh::of(*newer).address().nonce);
+  });
+}
+
 // It is alive all the same, and says so.
 TEST_P(OtherMeshTest, ACompleteMeshIsAlive) {
   run(2, [&](const ContextPtr& context) {
@@ -70,10 +115,6 @@ TEST_P(OtherMeshTest, ACompleteMeshIsAlive) {
 }
 
 GLOO_CONTRACT_SUITE(OtherMeshTest);
-
-transport::base::Context& internalsOf(const ContextPtr& context) {
-  return dynamic_cast<transport::base::Context&>(*context);
-}
 
 // This rank knows that the peer has left, or has failed.
 void awaitGone(const ContextPtr& context, int peer) {

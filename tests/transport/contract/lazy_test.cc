@@ -155,6 +155,10 @@ void LazyTest::callWhoHasLeft(int size, int late, bool keepsDevice) {
   spawnSeats(mode(), size, [&](Seat& seat) {
     auto device = maker()();
     ContextPtr context = connectedAt(seat, device);
+    seat.store->set(std::to_string(seat.rank), {1});
+    for (int rank = 0; rank < size; rank++) {
+      seat.store->wait({std::to_string(rank)}, contextTimeout());
+    }
     if (seat.rank == 0) {
       context.reset();
       if (!keepsDevice) {

@@ -35,7 +35,7 @@ class SomeFactory final : public LinkFactory {
   SomeFactory(std::string kind, const bool* busy)
       : kind_(std::move(kind)), busy_(busy) {}
   std::string kind() const override { return kind_; }
-  LinkCaps caps() const override { return {}; }
+  LinkCaps caps(int) const override { return {}; }
   std::unique_ptr<PendingLink> prepare(int) override {
     return std::make_unique<NoLink>();
   }

@@ -110,6 +110,9 @@ void DirectRun::reduceOwn() {
   }
   deadline_ = Deadline::after(texts_.timeout);  // this may take a while
   timed_ = true;
+  if (word_.announces) {
+    announce();  // who contradicts has it before any vector is changed
+  }
   reduceLocally(reduce_, *own_, output_);
 }
 

@@ -43,7 +43,7 @@ class GLOO_API HandoverCopy {
 #else
   static constexpr bool kHasStreams = false;
 #endif
-  // Of so many copies the first kMeasured are timed, one of each kind in turn.
+  // Of so many copies the first kMeasured are timed, half of each kind.
   static constexpr int kPeriod = 128;
   static constexpr int kMeasured = 4;
 

@@ -176,7 +176,8 @@ void Context::goodbye(ProgressDomain::Lock& lock) {
     };
     const bool left = waitWhileMoving(
         lock, flushed, kFarewell,
-        [](const Pair& pair) { return !pair.closedHere() && !pair.flushed(); });
+        [](const Pair& pair) { return !pair.closedHere() && !pair.flushed(); },
+        Sign::kTaken);
     limit = left ? kFarewell : milliseconds(0);
     byeSaid_ = true;
     for (int peer = 0; peer < size(); peer++) {
@@ -224,7 +225,7 @@ void Context::part(int first, int last) {
     };
   };
   const bool left = waitWhileMoving(lock, allOf(&Pair::flushed), kFarewell,
-                                    among(&Pair::flushed));
+                                    among(&Pair::flushed), Sign::kTaken);
   for (Pair* pair : pairs) {
     pair->sayBye();
     pair->leave();

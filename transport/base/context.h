@@ -217,7 +217,6 @@ class Context final : public transport::Context,
 
   // Says what is waited for.
   using Described = std::function<std::string()>;
-
   // Which they are.
   using Pairs = std::function<bool(const Pair&)>;
 
@@ -309,24 +308,26 @@ class Context final : public transport::Context,
                   const Described& what, const Pairs& with);
 
   // context_life.cc
-  // False: for so long nothing has come from, or was taken by, these pairs.
+  // Of a pair at work; the latter where it is to take what we send.
+  enum class Sign : uint8_t { kMoved, kTaken };
+  // False: for so long there was no sign of these pairs. Throws nothing.
   bool waitWhileMoving(ProgressDomain::Lock& lock,
                        const ProgressDomain::Ready& over,
-                       std::chrono::milliseconds limit, const Pairs& pairs);
-  uint64_t movedBy(const Pairs& pairs) const;
+                       std::chrono::milliseconds limit, const Pairs& pairs,
+                       Sign sign = Sign::kMoved);
+  uint64_t movedBy(const Pairs& pairs, Sign sign) const;
   // The oldest pending one, of sends or of receives; null: none.
   internal::Operation* firstOf(const OperationOwner& owner) const;
   internal::Operation* firstOf(const OperationOwner& owner, bool sends) const;
   static std::string sourcesOf(const Operation& op);
   std::string linkNameLocked(int peer) const;
-
   // context_memory.cc
   bool needsRegions() const;
 
   // context_mesh.cc
   void addPeerLocked(const internal::PeerAddress& peer);
   bool allConnectedLocked() const;
-  // The peers that do not answer a greeting within a moment.
+  // That do not answer a greeting within a moment.
   std::vector<int> silentRanks(ProgressDomain::Lock& lock);
   // The pid that this process knows the peer's by; 0: none.
   int visiblePid(const AddressRecord& peer) const;
@@ -340,6 +341,7 @@ class Context final : public transport::Context,
   void makeLink(const Hello& theirs, Hello& answer);
   std::string objection(const Hello& theirs) const;
   std::string objectionOfRank(const Hello& theirs) const;
+  bool leavesWith(int peer) const;
   void completeLink(PendingLink& pending, UniqueFd socket, const Hello& theirs,
                     Pair& pair);
   void missedYet(int peer, Failure failure, const std::string& text);

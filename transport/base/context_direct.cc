@@ -245,12 +245,14 @@ Context::Scratch Context::shareFromOther(Deadline deadline) {
     round.finish(deadline);
   }
   std::shared_ptr<SharedMemory> memory;
-  if (offer.made == kYes && ability.able == kYes &&
-      DirectLanes::maySlotsHave(size(), offer.slotBytes)) {
+  if (offer.made == kYes && ability.able == kYes) {
     try {
       auto lock = this->lock();
+      // What was handed over is taken in any case, and refused for its size.
+      const bool fits = DirectLanes::maySlotsHave(size(), offer.slotBytes);
       memory = device_->factory().sharer()->take(
-          DirectLanes::memoryBytes(size(), offer.slotBytes), offer.token);
+          fits ? DirectLanes::memoryBytes(size(), offer.slotBytes) : 0,
+          offer.token);
     } catch (const IoException& e) {
       GLOO_INFO("rank ", rank(), ": no memory for all ranks: ", e.what());
     }

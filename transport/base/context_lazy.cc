@@ -62,6 +62,9 @@ void Context::absent(int peer, const std::string& why) {
     return;
   }
   pair.depart();
+  if (direct_ != nullptr) {
+    direct_->depart(peer);
+  }
   pair.dropWildcards();
   if (pair.leftWaiting() || pair.sending()) {
     failDeparted(peer, why);

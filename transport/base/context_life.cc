@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <map>
 
+#include "gloo/common/logging.h"
 #include "transport/base/context.h"
 #include "transport/base/process.h"
 
@@ -66,23 +67,35 @@ int Context::visiblePid(const AddressRecord& peer) const {
 // take that for the silence of others.
 bool Context::waitWhileMoving(ProgressDomain::Lock& lock,
                               const ProgressDomain::Ready& over,
-                              milliseconds limit, const Pairs& pairs) {
+                              milliseconds limit, const Pairs& pairs,
+                              Sign sign) {
   constexpr int kSlices = 20;
-  for (int silent = 0; silent < kSlices;) {
-    const uint64_t before = movedBy(pairs);
-    if (domain().wait(lock, over, Deadline::after(limit / kSlices))) {
-      return true;
+  // (A deadline after no time would be none at all.)
+  const auto slice = std::max(limit / kSlices, milliseconds(1));
+  const int most = limit.count() > 0 ? kSlices : 0;
+  for (int silent = 0; silent < most;) {
+    const uint64_t before = movedBy(pairs, sign);
+    try {
+      if (domain().wait(lock, over, Deadline::after(slice))) {
+        return true;
+      }
+    } catch (const std::exception& e) {
+      // Of a poller. Who waits here may be a destructor, and goes on.
+      GLOO_WARN("rank ", rank(),
+                ": an end is waited for in spite of: ", e.what());
     }
-    silent = movedBy(pairs) == before ? silent + 1 : 0;
+    silent = movedBy(pairs, sign) == before ? silent + 1 : 0;
   }
-  return false;
+  return over();
 }
 
-uint64_t Context::movedBy(const Pairs& pairs) const {
+uint64_t Context::movedBy(const Pairs& pairs, Sign sign) const {
   uint64_t moved = 0;
   for (int peer = 0; peer < size(); peer++) {
     const Pair* pair = pairAt(peer);
-    moved += pair != nullptr && pairs(*pair) ? pair->moved() : 0;
+    if (pair != nullptr && pairs(*pair)) {
+      moved += sign == Sign::kTaken ? pair->taken() : pair->moved();
+    }
   }
   return moved;
 }

@@ -241,7 +241,7 @@ void Context::call(int peer) {
   try {
     p.pending = device_->factory().prepare(size() - 1);
   } catch (const Exception& e) {
-    failNew(Cause::Kind::kIo, peer,
+    failNew(Cause::Kind::kIo, rank(),
             MakeString("rank ", rank(), " cannot make a link to rank ", peer,
                        ": ", e.what()));
     return;

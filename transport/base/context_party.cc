@@ -136,9 +136,6 @@ std::string Context::objection(const Hello& theirs) const {
   if (cause_ != nullptr) {
     return cause_->text;
   }
-  if (closed_) {
-    return closedCause().text;  // it is taking leave
-  }
   if (theirs.size != size()) {
     return MakeString("rank ", theirs.srcRank, " was started with size ",
                       theirs.size, ", rank ", rank(), " with size ", size());
@@ -156,9 +153,19 @@ std::string Context::objection(const Hello& theirs) const {
   return objectionOfRank(theirs);
 }
 
+// Whether a rank that takes leave has something for the peer that waits for a
+// link.
+bool Context::leavesWith(int peer) const {
+  const Pair* pair = pairAt(peer);
+  return !byeSaid_ && pair != nullptr && !pair->linked() && pair->sending();
+}
+
 // Of a caller that may have a pair, and has one already, or had.
 std::string Context::objectionOfRank(const Hello& theirs) const {
   const Peer& p = peers_[static_cast<size_t>(theirs.srcRank)];
+  if (closed_ && !leavesWith(theirs.srcRank)) {
+    return closedCause().text;  // it is taking leave
+  }
   if (p.nonce != 0 && p.nonce != theirs.srcNonce) {
     return MakeString("rank ", theirs.srcRank,
                       " is claimed by two processes: start each rank once");

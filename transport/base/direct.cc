@@ -188,9 +188,12 @@ size_t DirectLanes::slotBytesFor(int ranks) {
   if (ranks > 2) {
     return slotBytesOfMany(ranks);
   }
-  // 0 or -1 where it is not known.
-  return sysconf(_SC_LEVEL2_CACHE_SIZE) >= kLargeCache ? kLargeSlotOfTwo
-                                                       : kSmallSlotOfTwo;
+#ifdef _SC_LEVEL2_CACHE_SIZE  // of glibc; 0 or -1 where it is not known
+  if (sysconf(_SC_LEVEL2_CACHE_SIZE) >= kLargeCache) {
+    return kLargeSlotOfTwo;
+  }
+#endif
+  return kSmallSlotOfTwo;
 }
 
 bool DirectLanes::maySlotsHave(int ranks, size_t slotBytes) {

@@ -307,6 +307,7 @@ void Pair::onComplete(void* token) {
     return;
   }
   moved_++;
+  taken_++;
   auto& op = *static_cast<Operation*>(token);
   inLink_ -= weightOf(op);
   partDone(op);

@@ -180,6 +180,8 @@ class Pair final : public transport::Pair, public LinkHandler {
   bool receivingExport(uint32_t key) const;
   // So many times something has come from the peer, or was taken by it.
   uint64_t moved() const { return moved_; }
+  // The same of what the peer has taken alone.
+  uint64_t taken() const { return taken_; }
   // The peer's buffer on this slot; valid until it is released.
   const RemoteBound& useRemoteBound(int slot);
   void releaseRemoteBound(int slot);
@@ -361,6 +363,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   bool failed_ = false;
   bool heard_ = false;  // a frame of the peer's has come
   uint64_t moved_ = 0;
+  uint64_t taken_ = 0;
   PumpEntry pump_{*this};
 
   SlotTable slots_;

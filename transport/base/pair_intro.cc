@@ -10,6 +10,7 @@ namespace transport::base {
 void Pair::takeNews(uint32_t credits, uint32_t seen) {
   heard_ = true;
   moved_++;
+  taken_ += credits > 0 ? 1 : 0;
   credits_ += credits;
   pruneSeen(seen);
 }
@@ -48,6 +49,7 @@ void Pair::pruneSeen(uint32_t seen) {
       return;
     }
     unseen_.popFront();
+    taken_++;
     SlotState& state = *intro->state;
     state.unseenFront = intro->nextOnSlot;
     if (state.unseenFront == nullptr) {

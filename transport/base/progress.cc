@@ -115,6 +115,7 @@ class ProgressDomain::Role {
     domain_.driverAsleep_ = false;
     domain_.driving_ = false;
     if (std::uncaught_exceptions() > exceptions_) {
+      domain_.wakeReadySleepers();  // other pollers have moved something
       domain_.leaveRole();
     }
   }

@@ -40,6 +40,7 @@ void ProgressDomain::tendSafely() {
     {
       const Lock lock = this->lock();
       backgroundAsleep_ = false;
+      wakeReadySleepers();
     }
     if (complaints_.allows(Clock::now())) {
       GLOO_WARN("the background thread goes on after: ", e.what());

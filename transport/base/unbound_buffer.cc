@@ -114,7 +114,10 @@ void UnboundBuffer::abortWait(Side& side, bool sends) {
   try {
     context_.cancelFirst(lock, *this, sends);
   } catch (...) {
+    // The peer may still write: who waits does so for that.
     side.takingBack--;
+    side.aborted = false;
+    context_.domain().changed();
     throw;
   }
   side.takingBack--;

@@ -33,6 +33,7 @@ class SealedMemory final : public base::SharedMemory {
   SealedMemory& operator=(const SealedMemory&) = delete;
 
   char* data() const override { return data_; }
+  size_t size() const { return bytes_; }
 
   // Pages from `begin` to `end`, in bytes, become a copy of this process's own:
   // what others write there after the return is not seen here. What other

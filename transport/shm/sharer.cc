@@ -36,7 +36,8 @@ base::MemorySharer::Given ShmSharer::give(size_t bytes,
 std::shared_ptr<base::SharedMemory> ShmSharer::take(size_t bytes,
                                                     const Name& token) {
   Handover handover = endpoint_.take(token);
-  if (auto local = Local<SealedMemory>::instance().find(token)) {
+  auto local = Local<SealedMemory>::instance().find(token);
+  if (local != nullptr && local->size() == bytes) {
     return local;
   }
   return std::make_shared<SealedMemory>(std::move(handover.memory), bytes);

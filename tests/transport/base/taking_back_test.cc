@@ -50,7 +50,7 @@ TEST_P(TakingBackTest, AnAbortedWaitEndsWhenThePeerHasLetGo) {
         const auto lock = inside(context).lock();
         meetOutside();
         // Nothing tells that a wait goes on.
-        for (int i = 0; i < 30 && !over; i++) {
+        for (int i = 0; i < 10 && !over; i++) {
           std::this_thread::sleep_for(milliseconds(10));
         }
         answers = true;

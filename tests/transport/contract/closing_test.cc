@@ -67,6 +67,29 @@ void ClosingTest::closeWhileSending(const MakeWay& make) {
   });
 }
 
+// Rank 1 takes nothing, and says nothing, before rank 0 has closed.
+TEST_P(ClosingTest, EndsBesideAPeerThatTakesNothing) {
+  spawnSeats(mode(), 2, [&](Seat& seat) {
+    const auto device = maker()();
+    const auto context = device->createContext(seat.rank, 2);
+    context->setTimeout(contextTimeout());
+    context->createAndConnectAllPairs(seat.store);
+    meet(context);
+    auto& internals = dynamic_cast<transport::base::Context&>(*context);
+    if (seat.rank == 1) {
+      const auto lock = internals.lock();
+      seat.store->set("still", {1});
+      seat.store->wait({"closed"}, contextTimeout());
+      return;
+    }
+    seat.store->wait({"still"}, contextTimeout());
+    Message message(context, size_t{64} << 20);
+    message.buffer->send(1, 5);
+    internals.close();
+    seat.store->set("closed", {1});
+  });
+}
+
 TEST_P(ClosingTest, AMessageFails) {
   for (const size_t bytes : {size_t{8}, size_t{3000}, size_t{1} << 20}) {
     closeWhileSending([bytes](const ContextPtr& context) {

@@ -151,14 +151,19 @@ class LazyTest : public ContractTest {
   void closeWhileCalling(const Close& close);
 };
 
+// Until all have joined.
+void awaitAll(const Seat& seat, int size) {
+  seat.store->set(std::to_string(seat.rank), {1});
+  for (int rank = 0; rank < size; rank++) {
+    seat.store->wait({std::to_string(rank)}, contextTimeout());
+  }
+}
+
 void LazyTest::callWhoHasLeft(int size, int late, bool keepsDevice) {
   spawnSeats(mode(), size, [&](Seat& seat) {
     auto device = maker()();
     ContextPtr context = connectedAt(seat, device);
-    seat.store->set(std::to_string(seat.rank), {1});
-    for (int rank = 0; rank < size; rank++) {
-      seat.store->wait({std::to_string(rank)}, contextTimeout());
-    }
+    awaitAll(seat, size);
     if (seat.rank == 0) {
       context.reset();
       if (!keepsDevice) {
@@ -220,6 +225,7 @@ TEST_P(LazyTest, WhoHasLeftIsMissedByNobodyElse) {
   spawnSeats(mode(), 3, [&](Seat& seat) {
     const auto device = maker()();
     ContextPtr context = connectedAt(seat, device);
+    awaitAll(seat, 3);
     if (seat.rank == 0) {
       context.reset();
       seat.store->set("left", {1});
@@ -271,6 +277,34 @@ TEST_P(LazyTest, APairThatWasClosedIsNotConnected) {
       seat.store->set("done", {1});
     }
   });
+}
+
+// The receiver calls as well, and hears that the sender is about to leave.
+TEST_P(LazyTest, WhatWasSentBeforeAContextClosedArrives) {
+  for (const int sender : {0, 1}) {
+    spawnSeats(mode(), 2, [&](Seat& seat) {
+      const auto device = maker()();
+      const ContextPtr context = connectedAt(seat, device);
+      Message message(context, pattern(seat.rank == sender ? 7 : 0, 8));
+      if (seat.rank == sender) {
+        seat.store->wait({"held"}, contextTimeout());
+        message.buffer->send(1 - sender, 1);
+        auto closing = std::async(std::launch::async,
+                                  [&] { internalsOf(context).close(); });
+        closing.wait_for(milliseconds(100));  // until it waits for rank 1
+        seat.store->set("closing", {1});
+        closing.get();
+      } else {
+        auto lock = internalsOf(context).lock();
+        seat.store->set("held", {1});
+        seat.store->wait({"closing"}, contextTimeout());
+        lock.unlock();
+        message.buffer->recv(sender, 1);
+        EXPECT_TRUE(message.buffer->waitRecv());
+        EXPECT_TRUE(message.holds(7));
+      }
+    });
+  }
 }
 
 TEST_P(LazyTest, WhoWaitsForAPairThatIsClosedIsTold) {

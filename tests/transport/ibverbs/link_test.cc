@@ -22,7 +22,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 struct Recorder : base::LinkHandler {
   char* onPayload(const base::FrameHeader&) override { return payload.data(); }
@@ -135,7 +134,7 @@ TEST_F(VerbsLinkTest, AFarewellThatIsHeldBackIsHeardBeforeALoss) {
   EXPECT_FALSE(link_->write(bytes.data(), bytes.size(), nullptr, {},
                             base::kNoImmediate, &token));
   poller_.poll();
-  EXPECT_THAT(handler_.heard, IsEmpty());
+  EXPECT_TRUE(handler_.heard.empty());
   link_->fail("the queue pair failed");
   EXPECT_THAT(handler_.heard,
               ElementsAre("bye", HasSubstr("the queue pair failed")));

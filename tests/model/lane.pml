@@ -8,6 +8,8 @@
  * bell, look again, block; to publish: store the round, look at the bells. (All
  * four are sequentially consistent, as here.)
  *
+ * With -D STAGED as well, the rounds of a staged reduction.
+ *
  * Checked: who reads a slot finds what its owner wrote in that round, however
  * often it looks; nobody sleeps for ever (an invalid end state).
  * -D WITHOUT_...: mutants, must be caught.
@@ -74,6 +76,61 @@ inline await(rank, number) {
   od
 }
 
+#ifdef STAGED
+/* A staged reduction, where three steps share a round: what came in two rounds
+ * before goes out (each rank's result lies where its slice for itself would),
+ * the next comes in, and the one of the round before is reduced. A result is
+ * written one round later than what is beside it, and read another one later,
+ * while the next comes in beside it.
+ */
+#undef ROUNDS
+#define ROUNDS 5
+#ifdef WITHOUT_DIAGONAL
+#define RESULT(rank, round) PLACE(rank, (rank + 1) % RANKS, round)
+#else
+#define RESULT(rank, round) PLACE(rank, rank, round)
+#endif
+
+active [RANKS] proctype Rank() {
+  byte round = 1;
+  byte other;
+  do
+  :: round > ROUNDS -> break
+  :: else ->
+     other = 0;
+     do
+     :: other == RANKS -> break
+     :: else -> await(other, round - 1); other++
+     od;
+     other = 0;
+     do
+     :: other == RANKS -> break
+     :: else ->
+        if
+        :: other != _pid ->
+           assert(round < 3 || places[RESULT(other, round - 2)] == round - 2);
+           places[PLACE(_pid, other, round)] = round;
+           assert(round < 2 || places[PLACE(other, _pid, round - 1)] == round - 1)
+        :: else
+        fi;
+        other++
+     od;
+     places[RESULT(_pid, round - 1)] = round - 1;
+     published[_pid] = round;
+     other = 0;
+     do
+     :: other == RANKS -> break
+     :: else ->
+        if
+        :: bell[other] -> bell[other] = false
+        :: else
+        fi;
+        other++
+     od;
+     round++
+  od
+}
+#else
 active [RANKS] proctype Rank() {
   byte round = 1;
   byte other;
@@ -126,3 +183,4 @@ active [RANKS] proctype Rank() {
      round++
   od
 }
+#endif

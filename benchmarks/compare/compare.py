@@ -2,8 +2,8 @@
 """Compares this library with Debian's libgloo, Open MPI and MPICH.
 
 All programs do the same work (see harness/measure.h), one after the other,
-round after round; the medians of the rounds are printed with the ratios of
-ours to each peer, and drawn.
+round after round; the medians of the rounds are printed and drawn, and the
+medians of the ratios of ours to each peer in the same round.
 """
 
 import argparse
@@ -175,7 +175,7 @@ class Comparison:
                           f"{error}")
             return run()
 
-    def _one(self, entrant, ranks, progress):
+    def _one(self, entrant, ranks, number, progress):
         try:
             rows = self._launch(entrant, ranks, progress)
         except job.JobError as error:
@@ -185,7 +185,7 @@ class Comparison:
             progress.note(f"{entrant.label()} ({entrant.transport}), {ranks} "
                           f"ranks, is left out from now on: {error}")
         for row in rows:
-            self._results.add(entrant, row)
+            self._results.add(entrant, row, number)
 
     def run(self):
         """The rows of all medians."""
@@ -201,7 +201,7 @@ class Comparison:
                 progress.step(f"round {repetition + 1}: {ranks} ranks, "
                               f"{entrant.label()} ({entrant.transport})")
                 if (entrant, ranks) not in self._failed:
-                    self._one(entrant, ranks, progress)
+                    self._one(entrant, ranks, repetition, progress)
         progress.clear()
         return self._results.rows()
 

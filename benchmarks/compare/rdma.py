@@ -114,7 +114,7 @@ def _measure(steps, rounds):
                   f"{time.monotonic() - before:.0f} s", file=sys.stderr,
                   flush=True)
             for row in rows:
-                collected.add(Entrant(step.program), row)
+                collected.add(Entrant(step.program), row, number)
     return collected.rows(), failed
 
 

@@ -1,6 +1,6 @@
 """The bars of the comparison over RDMA, and its tables."""
 
-from results import format_table, size_name, time_text
+from results import format_table, ratio_text, size_name, time_text
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -45,7 +45,7 @@ def _streams(medians, verdicts):
     for size in STREAM_SIZES:
         measured = min(size, PERFTEST_SIZES[-1])
         peer = medians.best("perftest", "stream", measured)
-        peer = peer and peer * size / measured
+        peer = peer and peer.scaled(size / measured)
         for kind in LATENCY_BARS:
             mine = medians.best("ours", "stream", size, kind)
             body.append([size_name(size), kind, _rate(size, mine),
@@ -69,12 +69,12 @@ def _latencies(medians, verdicts):
 def _line_time(medians, size):
     """Each rank sends and receives the vector once."""
     both_ways = medians.best("perftest", "both_ways", size)
-    return both_ways and 2 * both_ways
+    return both_ways and both_ways.scaled(2)
 
 
 def _judged(bars, size, mine, peer, verdicts):
     if size not in bars:
-        return f"{mine / peer:.2f}" if mine and peer else "-"
+        return ratio_text(mine, peer)
     return verdicts.judge(mine, peer, bars[size])
 
 

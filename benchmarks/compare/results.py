@@ -1,4 +1,4 @@
-"""Medians of the repetitions, and the table of ratios."""
+"""Medians over the rounds, and the table of ratios."""
 
 from collections import defaultdict
 from statistics import median
@@ -10,14 +10,40 @@ TITLES = {"ours": "ours", "ours-shared": "ours, shared memory",
           "openmpi": "Open MPI", "mpich": "MPICH", "limit": "limit"}
 
 
+class Timing(float):
+    """The median of a time over the rounds, in microseconds, with what it was
+    in each: {round: time}."""
+
+    def __new__(cls, rounds):
+        timing = super().__new__(cls, median(rounds.values()))
+        timing.rounds = rounds
+        return timing
+
+    def scaled(self, factor):
+        return Timing({number: time * factor
+                       for number, time in self.rounds.items()})
+
+    def ratio(self, other):
+        """The median, over the rounds that both took part in, of this time to
+        the other one of the same round. The ratio of the medians would compare
+        times of different rounds, between which a virtual machine's processors
+        may have moved away from each other: all programs are slower then."""
+        both = self.rounds.keys() & other.rounds.keys()
+        if not both:
+            return self / other
+        return median(self.rounds[number] / other.rounds[number]
+                      for number in both)
+
+
 class Results:
     def __init__(self):
-        self._samples = defaultdict(list)
+        self._samples = defaultdict(dict)
 
-    def add(self, entrant, row):
+    def add(self, entrant, row, number):
+        """What a program printed in the round of that number."""
         key = (entrant.name, entrant.transport, row["mode"],
                row["collective"], row["ranks"], row["bytes"], row["links"])
-        self._samples[key].append((row["p50_us"], row["min_us"]))
+        self._samples[key][number] = (row["p50_us"], row["min_us"])
 
     def rows(self):
         """One object per program, mode, collective, ranks and bytes."""
@@ -28,8 +54,9 @@ class Results:
                 "program": program, "transport": transport,
                 "links": links.split("+"), "mode": mode,
                 "collective": collective, "ranks": ranks, "bytes": size,
-                "p50_us": round(median(p50 for p50, _ in samples), 3),
-                "min_us": min(best for _, best in samples),
+                "p50_us": Timing({number: p50 for number, (p50, _)
+                                  in samples.items()}),
+                "min_us": min(best for _, best in samples.values()),
                 "repetitions": len(samples)})
         return rows
 
@@ -43,7 +70,7 @@ def lines_of(rows):
             label += " " + row["mode"].split()[0]
         line = lines.setdefault(label, {})
         size = row["bytes"]
-        line[size] = min(row["p50_us"], line.get(size, float("inf")))
+        line[size] = min(row["p50_us"], line.get(size, row["p50_us"]))
     order = list(TITLES)
     return dict(sorted(lines.items(), key=lambda item: order.index(item[0])))
 
@@ -61,6 +88,10 @@ def time_text(value):
     return f"{value:.2f}" if value < 100 else f"{value:.0f}"
 
 
+def ratio_text(mine, theirs):
+    return f"{mine.ratio(theirs):.2f}" if mine and theirs else "-"
+
+
 class Verdicts:
     """Counts what passed, failed, and could not be said."""
 
@@ -71,7 +102,7 @@ class Verdicts:
         if mine is None or theirs is None:
             self.unknown += 1
             return "-"
-        ratio = mine / theirs
+        ratio = mine.ratio(theirs)
         if ratio <= highest:
             self.passed += 1
             return f"{ratio:.2f} <= {highest:g} pass"
@@ -87,7 +118,7 @@ def _ratio_cells(bars, lines, size, verdicts):
         if size in bar.highest:
             cells.append(verdicts.judge(mine, theirs, bar.highest[size]))
         else:
-            cells.append(f"{mine / theirs:.2f}" if mine and theirs else "-")
+            cells.append(ratio_text(mine, theirs))
     return cells
 
 
@@ -119,7 +150,6 @@ def table(rows, collective, ranks, transport, verdicts):
         body.append([size_name(size)]
                     + [time_text(line.get(size)) for line in lines.values()]
                     + _ratio_cells(bars, lines, size, verdicts)
-                    + [f"{mine / lines[label][size]:.2f}"
-                       if mine and size in lines[label] else "-"
+                    + [ratio_text(mine, lines[label].get(size))
                        for label in others])
     return format_table(header, body)

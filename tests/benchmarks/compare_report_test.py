@@ -20,8 +20,8 @@ import results  # noqa: E402
 def row(program, mode, size, p50, ranks=2, transport="tcp"):
     return {"program": program, "transport": transport, "links": ["tcp"],
             "mode": mode, "collective": "allreduce", "ranks": ranks,
-            "bytes": size, "p50_us": p50, "min_us": p50 / 2,
-            "repetitions": 5}
+            "bytes": size, "p50_us": results.Timing({0: p50}),
+            "min_us": p50 / 2, "repetitions": 1}
 
 
 def table_of(ours):
@@ -68,15 +68,26 @@ class Report(unittest.TestCase):
     def test_medians_over_repetitions(self):
         collected = results.Results()
         entrant = programs.Entrant("ours", "tcp", "x")
-        for p50, best in ((5, 4), (1, 1), (9, 3)):
+        for number, (p50, best) in enumerate(((5, 4), (1, 1), (9, 3))):
             collected.add(entrant, {
                 "mode": "default", "collective": "allreduce", "ranks": 2,
-                "bytes": 4, "p50_us": p50, "min_us": best, "links": "shm+tcp"})
+                "bytes": 4, "p50_us": p50, "min_us": best,
+                "links": "shm+tcp"}, number)
         [only] = collected.rows()
         self.assertEqual(only["p50_us"], 5)
         self.assertEqual(only["min_us"], 1)
         self.assertEqual(only["repetitions"], 3)
         self.assertEqual(only["links"], ["shm", "tcp"])
+
+    def test_a_ratio_compares_times_of_the_same_round(self):
+        # The machine is twice as slow from the third round on.
+        ours = results.Timing({0: 6, 1: 6, 2: 12, 3: 12, 4: 12})
+        peer = results.Timing({1: 10, 2: 20, 3: 20, 0: 10})
+        self.assertEqual(ours / peer, 12 / 15)
+        self.assertEqual(ours.ratio(peer), 0.6)
+        self.assertEqual(ours.scaled(2).ratio(peer), 1.2)
+        alone = results.Timing({9: 3})
+        self.assertEqual(ours.ratio(alone), 4)
 
     def test_the_chart_is_xml_with_a_line_per_program_and_panel(self):
         rows = [row("ours", "default", size, size / 10, ranks)

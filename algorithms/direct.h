@@ -4,7 +4,9 @@
 //   inline   up to 104 bytes ride in the flag's cache line and the one beside
 //            it: one round
 //   flat     everybody reads everything: one round, to a few KiB
-//   swap     two ranks, in chunks of a slot: one round each
+//   swap     two ranks, in chunks of a slot: one round each, to 32 KiB
+//   halved   two ranks, longer: each reduces a half of a chunk in the other's
+//            slot; the steps of three neighbouring chunks share a round
 //   staged   slices: copied in, each reduced by its owner, copied out; the
 //            three steps of neighbouring chunks share a round
 //   in place where all vectors are in memory of the shared allocator: nothing
@@ -69,7 +71,9 @@ class DirectRun {
   void dispatch();
   void barrier();
   void allreduce();
+  void allreducePair();
   void swapAllreduce();
+  void halvedAllreduce();
   void staged(bool everybody);
   void reduce();
   void reducePair();
@@ -118,6 +122,10 @@ class DirectRun {
   void combineInPlace(size_t at, size_t bytes) const;
   // The same over what others only read, to this rank's own.
   void combineInputs(char* target, size_t at, size_t bytes) const;
+
+  // ---- Steps of halvedAllreduce().
+  void passOn(const Part& out, char* place, const Part& in);
+  void reduceAway(const Part& part, char* theirs);
 
   void reduceInline(char* target, const Part& part, bool wanted);
   void reduceFlat(bool wanted);

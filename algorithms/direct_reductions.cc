@@ -1,4 +1,5 @@
-// What each direct reduction does in its rounds.
+// What each direct reduction does in its rounds; those of two ranks are in
+// direct_pair.cc.
 #include <algorithm>
 
 #include "algorithms/direct.h"
@@ -6,40 +7,6 @@
 
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
-namespace {
-
-// What is reduced by several calls of a kernel stays in the first cache.
-constexpr size_t kBlock = 8 << 10;
-// Up to here everybody reads everything. Measured with 4 ranks and with 8, on 2
-// cores: slices win from 16 KiB and from 4 KiB on.
-size_t flatBytes(int ranks) {
-  const auto n = static_cast<size_t>(ranks);
-  return (size_t{256} << 10) / (n * n);
-}
-
-size_t leastInPlace(int ranks) {
-  return ranks == 2 ? kLeastInPlace
-                    : std::max(kLeastInPlace, flatBytes(ranks) + 1);
-}
-
-// A hint: this core will write the cache line.
-void fetchToWrite(const void* data) {
-#if defined(__x86_64__)
-  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(data)));
-#else
-  __builtin_prefetch(data, 1);
-#endif
-}
-
-// The lines will be written soon: one transfer instead of two.
-void claim(const char* data, size_t bytes) {
-  for (size_t i = 0; i < bytes; i += kLine) {
-    fetchToWrite(data + i);
-  }
-}
-
-}  // namespace
-
 // A target of its own: a function may use up its left operand, which others
 // read.
 template <typename At>
@@ -56,20 +23,6 @@ void DirectRun::combine(char* target, const At& at, size_t bytes) const {
     }
     for (int rank = 2; rank < size_; rank++) {
       reduce_(to, to, at(rank) + done, part);
-    }
-  }
-}
-
-void DirectRun::combinePair(char* target, const char* own, char* theirs,
-                            size_t bytes) const {
-  const size_t block = whole(kBlock);
-  for (size_t done = 0; done < bytes; done += block) {
-    const size_t part = std::min(block, bytes - done);
-    claim(theirs + done, part);
-    if (rank_ == 0) {
-      reduce_(target + done, own + done, theirs + done, part);
-    } else {
-      reduce_(target + done, theirs + done, own + done, part);
     }
   }
 }
@@ -109,7 +62,7 @@ void DirectRun::allreduce() {
   if (bytes_ <= Line::kPayloadBytes) {
     reduceInline(output_, {0, bytes_}, true);
   } else if (size_ == 2) {
-    swapAllreduce();
+    allreducePair();
   } else if (bytes_ <= flatBytes(size_)) {
     reduceFlat(true);
   } else {
@@ -163,24 +116,6 @@ void DirectRun::reduceFlat(bool wanted) {
           return rank == rank_ && keepsInput ? input_ : of(rank, round);
         },
         bytes_);
-  }
-}
-
-void DirectRun::swapAllreduce() {
-  const int other = 1 - rank_;
-  const size_t chunk = whole(lane_.slotBytes());
-  size_t length = 0;
-  for (size_t at = 0; at < bytes_; at += length) {
-    length = std::min(chunk, bytes_ - at);
-    const uint64_t round = begin();
-    copy(mine(round), input_ + at, length);
-    publish(round);
-    waitForAll(round);
-    if (anyOffers(round)) {
-      length = 0;
-      continue;
-    }
-    combinePair(output_ + at, input_ + at, lane_.slot(other, round), length);
   }
 }
 
@@ -278,32 +213,6 @@ void DirectRun::reduce() {
     reduceFlat(isRoot);
   } else {
     staged(false);
-  }
-}
-
-void DirectRun::reducePair() {
-  const int other = 1 - rank_;
-  const size_t chunk = whole(lane_.slotBytes());
-  const bool mayOffer = bytes_ >= leastInPlace(size_);
-  const bool isRoot = rank_ == request_.root;
-  size_t length = 0;
-  for (size_t at = 0; at < bytes_; at += length) {
-    length = std::min(chunk, bytes_ - at);
-    const uint64_t round = begin();
-    if (!isRoot) {
-      lane_.copyOver(mine(round), input_ + at, length);
-    }
-    publish(round);
-    if (isRoot || (mayOffer && at == 0)) {
-      waitFor(other, round);
-      if (anyOffers(round)) {
-        length = 0;
-        continue;
-      }
-    }
-    if (isRoot) {
-      combinePair(output_ + at, input_ + at, lane_.slot(other, round), length);
-    }
   }
 }
 

@@ -108,6 +108,14 @@ class GLOO_API Lane {
     const size_t place = size_ == 2 ? ((r + half) & 1) : ranks * half + r;
     return slots_ + place * slotBytes_;
   }
+  // The rank's in all rounds of the same half, with two ranks as well, for what
+  // both write there in turn. Two ranks may read it until they publish the next
+  // round of that half: slot() gives the same one then, or one of the others.
+  char* fixedSlot(int rank, uint64_t round) const {
+    const auto place = static_cast<uint64_t>(size_) * (round & 1) +
+                       static_cast<uint64_t>(rank);
+    return slots_ + place * slotBytes_;
+  }
   // Where, in that round, `from` writes what only `to` reads, `place` bytes
   // from the beginning of the slot of a rank for each rank before the other:
   // all ranks say the same `place`, and places of a round do not overlap. With

@@ -91,6 +91,23 @@ TEST_P(SlotsTest, FullSlotsGiveWhatTheOracleSays) {
       });
 }
 
+// Two ranks reduce vectors from 32 KiB on by halves, in two chunks from 128 KiB
+// on and in more from 512 KiB on; other operations use the same slots next.
+TEST(TwoSlotsTest, HalvesGiveWhatTheOracleSays) {
+  spawnContexts(Mode::kThreads, makeDevice, 2, [](const ContextPtr& context) {
+    unsigned seed = 0;
+    for (const size_t kib : {32, 128, 512}) {
+      const size_t count = kib * 1024 / sizeof(float);
+      for (const size_t off : {0, 1, 2, 17}) {
+        checkAll<float>(context, count - 1 + off, seed++);
+      }
+      for (const size_t more : {1, 2}) {  // in place and not
+        checkAll<Triple>(context, kib * 1024 / sizeof(Triple) + more, seed++);
+      }
+    }
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, SlotsTest, ::testing::Values(3, 5, 6, 7));
 
 }  // namespace

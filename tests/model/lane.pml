@@ -8,7 +8,9 @@
  * bell, look again, block; to publish: store the round, look at the bells. (All
  * four are sequentially consistent, as here.)
  *
- * With -D STAGED as well, the rounds of a staged reduction.
+ * With -D STAGED as well, the rounds of a staged reduction. With -D HALVED=n
+ * and two ranks, those of a reduction by halves of n chunks, and of an operation
+ * after it that swaps.
  *
  * Checked: who reads a slot finds what its owner wrote in that round, however
  * often it looks; nobody sleeps for ever (an invalid end state).
@@ -127,6 +129,57 @@ active [RANKS] proctype Rank() {
         fi;
         other++
      od;
+     round++
+  od
+}
+#elif defined(HALVED)
+/* A reduction by halves, of HALVED chunks: in a round, what the other rank has
+ * reduced goes out of this one's place and the next comes in, then what came in
+ * in the round before is reduced in the other's place. The last goes out when
+ * that is done, with nothing published after it. Then comes an operation that
+ * swaps its slots.
+ */
+#undef ROUNDS
+#define ROUNDS (HALVED + 3)
+#define SUM 100
+#ifdef WITHOUT_HALVES
+#define FIXED(rank, round) (rank)
+#elif defined(WITHOUT_ORDER)
+#define FIXED(rank, round) (2 * ((round) & 1) + 1 - (rank))
+#else
+#define FIXED(rank, round) (2 * ((round) & 1) + (rank))
+#endif
+
+active [RANKS] proctype Rank() {
+  byte round = 1;
+  do
+  :: round > ROUNDS -> break
+  :: else ->
+     await(1 - _pid, round - 1);
+     assert(round < 3 || round > HALVED + 2 ||
+            slots[FIXED(_pid, round)] == SUM + round - 2);
+     if
+     :: round <= HALVED -> slots[FIXED(_pid, round)] = round
+     :: round > HALVED + 1 -> slots[SLOT(_pid, round)] = round
+     :: else
+     fi;
+     if
+     :: 1 < round && round <= HALVED + 1 ->
+        assert(slots[FIXED(1 - _pid, round - 1)] == round - 1);
+        slots[FIXED(1 - _pid, round - 1)] = SUM + round - 1
+     :: else
+     fi;
+     published[_pid] = round;
+     if
+     :: bell[1 - _pid] -> bell[1 - _pid] = false
+     :: else
+     fi;
+     if
+     :: round > HALVED + 1 ->
+        await(1 - _pid, round);
+        assert(slots[SLOT(1 - _pid, round)] == round)
+     :: else
+     fi;
      round++
   od
 }

@@ -1,0 +1,184 @@
+// What the direct reductions of two ranks do in their rounds.
+#include <algorithm>
+
+#include "algorithms/direct.h"
+#include "algorithms/direct_pieces.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+namespace {
+
+// What is moved or reduced while it is in the first cache, and its lines on the
+// way from the other core.
+constexpr size_t kStep = 1 << 10;
+// A half of a chunk that goes to the other rank and comes back. Measured, with
+// second-level caches of 1 MiB: 64 and 128 KiB alike, 32 and 256 KiB slower.
+constexpr size_t kHalf = 128 << 10;
+// Shorter vectors are reduced as a whole by both ranks.
+constexpr size_t kLeastHalved = 32 << 10;
+
+// A hint: this core will write the cache line.
+void fetchToWrite(const void* data) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(data)));
+#else
+  __builtin_prefetch(data, 1);
+#endif
+}
+
+// The lines will be written soon: one transfer instead of two.
+void claim(const char* data, size_t bytes) {
+  for (size_t i = 0; i < bytes; i += kLine) {
+    fetchToWrite(data + i);
+  }
+}
+
+}  // namespace
+
+void DirectRun::combinePair(char* target, const char* own, char* theirs,
+                            size_t bytes) const {
+  const size_t block = whole(kBlock);
+  for (size_t done = 0; done < bytes; done += block) {
+    const size_t part = std::min(block, bytes - done);
+    claim(theirs + done, part);
+    if (rank_ == 0) {
+      reduce_(target + done, own + done, theirs + done, part);
+    } else {
+      reduce_(target + done, theirs + done, own + done, part);
+    }
+  }
+}
+
+void DirectRun::allreducePair() {
+  if (bytes_ >= kLeastHalved && !lane_.crowded()) {
+    halvedAllreduce();
+  } else {
+    swapAllreduce();
+  }
+}
+
+void DirectRun::swapAllreduce() {
+  const int other = 1 - rank_;
+  const size_t chunk = whole(lane_.slotBytes());
+  size_t length = 0;
+  for (size_t at = 0; at < bytes_; at += length) {
+    length = std::min(chunk, bytes_ - at);
+    const uint64_t round = begin();
+    copy(mine(round), input_ + at, length);
+    publish(round);
+    waitForAll(round);
+    if (anyOffers(round)) {
+      length = 0;
+      continue;
+    }
+    combinePair(output_ + at, input_ + at, lane_.slot(other, round), length);
+  }
+}
+
+// Each rank reduces one half of a chunk. What it has of the other half goes
+// into a place of its own, where the other rank puts the sum in its stead. So
+// half as much is copied in as above, and a cache line that has gone to the
+// other core comes back with what is wanted here. Chunk c comes in in round
+// first + c, is reduced in the next, and goes out in the one after that, while
+// chunk c + 2 takes its place.
+void DirectRun::halvedAllreduce() {
+  const int other = 1 - rank_;
+  const size_t longest = 2 * whole(std::min(lane_.slotBytes(), kHalf));
+  // Of two chunks one is moved while the other one is reduced.
+  const size_t chunks =
+      std::max<size_t>(piecesOf(bytes_, longest), bytes_ > kHalf ? 2 : 1);
+  const size_t half = wholeUp((bytes_ + 2 * chunks - 1) / (2 * chunks));
+  const auto halfOf = [&](size_t c, int rank) {
+    if (c >= chunks) {  // before the first one, too
+      return Part{};
+    }
+    const size_t at = 2 * half * c;
+    const auto index = static_cast<size_t>(rank);
+    return Part{at + index * half,
+                lengthOf(index, half, lengthOf(c, 2 * half, bytes_))};
+  };
+  uint64_t first = lane_.round() + 1;
+  for (size_t c = 0; c <= chunks; c++) {
+    const uint64_t round = begin();
+    if (c == 1 && anyOffers(first)) {
+      first = round;
+      c = 0;
+    }
+    passOn(halfOf(c - 2, other), lane_.fixedSlot(rank_, round),
+           halfOf(c, other));
+    reduceAway(halfOf(c - 1, rank_), lane_.fixedSlot(other, round - 1));
+    publish(round);
+  }
+  const uint64_t last = first + chunks;
+  waitForAll(last);
+  // Nobody writes here before this rank has published another round.
+  passOn(halfOf(chunks - 1, other), lane_.fixedSlot(rank_, last + 1), {});
+}
+
+// From `place` to the output, and from the input to `place`, which this core
+// has to fetch from the other one, but once.
+void DirectRun::passOn(const Part& out, char* place, const Part& in) {
+  const size_t bytes = std::max(out.bytes, in.bytes);
+  for (size_t done = 0; done < bytes; done += kStep) {
+    claim(place + done, std::min(kStep, bytes - done));
+    copy(output_ + out.begin + done, place + done,
+         lengthOf(done / kStep, kStep, out.bytes));
+    copy(place + done, input_ + in.begin + done,
+         lengthOf(done / kStep, kStep, in.bytes));
+  }
+}
+
+// The own input with what the other rank has put there; the sum takes its
+// place.
+void DirectRun::reduceAway(const Part& part, char* theirs) {
+  const bool isKnown = reduce_.kernel != nullptr;
+  const size_t block = whole(isKnown ? kStep : kBlock);
+  for (size_t done = 0; done < part.bytes; done += block) {
+    const size_t length = std::min(block, part.bytes - done);
+    const char* const own = input_ + part.begin + done;
+    char* const output = output_ + part.begin + done;
+    char* const sum = theirs + done;
+    claim(sum, length);
+    if (rank_ == 1) {
+      reduce_(sum, sum, own, length);
+    } else if (isKnown) {
+      reduce_(sum, own, sum, length);
+    } else {
+      // A function may use up its left operand, which the caller keeps.
+      copy(output, own, length);
+      reduce_(output, output, sum, length);
+      copy(sum, output, length);
+      continue;
+    }
+    copy(output, sum, length);
+  }
+}
+
+void DirectRun::reducePair() {
+  const int other = 1 - rank_;
+  const size_t chunk = whole(lane_.slotBytes());
+  const bool mayOffer = bytes_ >= leastInPlace(size_);
+  const bool isRoot = rank_ == request_.root;
+  size_t length = 0;
+  for (size_t at = 0; at < bytes_; at += length) {
+    length = std::min(chunk, bytes_ - at);
+    const uint64_t round = begin();
+    if (!isRoot) {
+      lane_.copyOver(mine(round), input_ + at, length);
+    }
+    publish(round);
+    if (isRoot || (mayOffer && at == 0)) {
+      waitFor(other, round);
+      if (anyOffers(round)) {
+        length = 0;
+        continue;
+      }
+    }
+    if (isRoot) {
+      combinePair(output_ + at, input_ + at, lane_.slot(other, round), length);
+    }
+  }
+}
+
+}  // namespace algorithms
+GLOO_NAMESPACE_END

@@ -71,28 +71,27 @@ void streamingCopy(char* to, const char* from, size_t bytes) {
 #endif
 
 void HandoverCopy::copyLong(char* to, const char* from, size_t bytes) {
-  using Clock = std::chrono::steady_clock;
   const int index = count_;
   count_ = (count_ + 1) % kPeriod;
-  if (index >= kMeasured) {
-    if (streams_) {
+  const bool tries = index < 2 * kTried;
+  const bool streamed = tries ? index >= kTried : streams_;
+  const auto copy = [&] {
+    if (streamed) {
       streamingCopy(to, from, bytes);
     } else {
       std::memcpy(to, from, bytes);
     }
+  };
+  if (!tries || index % kTried < kUnmeasured) {
+    copy();
     return;
   }
-  // Neither kind has the first one, or one half of what is used in turn.
-  const bool streamed = index == 1 || index == 2;
+  using Clock = std::chrono::steady_clock;
   const auto since = Clock::now();
-  if (streamed) {
-    streamingCopy(to, from, bytes);
-  } else {
-    std::memcpy(to, from, bytes);
-  }
+  copy();
   const std::chrono::duration<double, std::nano> time = Clock::now() - since;
   note(streamed, time.count() / static_cast<double>(bytes));
-  if (index == kMeasured - 1) {
+  if (index == 2 * kTried - 1) {
     streams_ = least_[1] < kClearly * least_[0];
     least_ = {};
   }

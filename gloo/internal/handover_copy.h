@@ -43,9 +43,12 @@ class GLOO_API HandoverCopy {
 #else
   static constexpr bool kHasStreams = false;
 #endif
-  // Of so many copies the first kMeasured are timed, half of each kind.
-  static constexpr int kPeriod = 128;
-  static constexpr int kMeasured = 4;
+  // The first copies of a period try each kind. What a store costs depends on
+  // how its line was written last: the first of a kind are not timed, until all
+  // places that are used in turn (at most as many) have been written that way.
+  static constexpr int kPeriod = 1024;
+  static constexpr int kTried = 8;  // of each kind
+  static constexpr int kUnmeasured = 4;
 
  private:
   void copyLong(char* to, const char* from, size_t bytes);

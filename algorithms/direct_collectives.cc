@@ -15,6 +15,13 @@ namespace {
 constexpr size_t kMinChunk = 16 << 10;
 constexpr size_t kMostChunks = 4;
 
+// What all ranks' vectors take from here on has left the cache that cores have
+// in common before it is used again: then results are stored past the caches,
+// whose lines need not be read first. Measured with a cache of 32 MiB and 8
+// ranks on 2 cores, alltoall of 4 MiB: .85 of the time, 16 MiB: .81. (What
+// glibc says of the third level is ten times as much on some virtual machines.)
+constexpr size_t kCommonCache = 32 << 20;
+
 }  // namespace
 
 void DirectRun::dispatch() {
@@ -164,6 +171,12 @@ void DirectRun::alltoall() {
       return alltoallInPlace();
     }
   }
+  const bool streams =
+      2 * static_cast<size_t>(size_) * sharedBytes_ > kCommonCache;
+  const auto copyOut = [&](char* to, const char* from, size_t length) {
+    streams ? internal::streamingCopy(to, from, length)
+            : copy(to, from, length);
+  };
   size_t c = 0;
   while (c < piecesOf(bytes_, piece)) {
     const size_t at = c * piece;
@@ -187,8 +200,8 @@ void DirectRun::alltoall() {
     for (int rank = 0; rank < size_; rank++) {
       if (rank != rank_) {
         waitFor(rank, round);
-        copy(output_ + part(rank) + at,
-             lane_.slotBetween(rank, rank_, round, piece), length);
+        copyOut(output_ + part(rank) + at,
+                lane_.slotBetween(rank, rank_, round, piece), length);
       }
     }
     c++;

@@ -275,8 +275,22 @@ Party::Failure Connector::Impl::failureOf(const Call& call) {
   if (answer != nullptr || call.exchange.garbled()) {
     return Party::Failure::kBroken;
   }
-  return call.exchange.error() == ECONNREFUSED ? Party::Failure::kNobody
-                                               : Party::Failure::kUnreachable;
+  switch (call.exchange.error()) {
+    case ECONNREFUSED:
+      return Party::Failure::kNobody;
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+    case EADDRNOTAVAIL:
+      return Party::Failure::kShort;
+    case ECONNRESET:
+    case EPIPE:
+      return Party::Failure::kHungUp;
+    default:
+      return call.exchange.hungUp() ? Party::Failure::kHungUp
+                                    : Party::Failure::kUnreachable;
+  }
 }
 
 // `why` by value: it may be part of the call.

@@ -36,7 +36,10 @@ class Party {
                            uint64_t tag) = 0;
 
   enum class Failure : uint8_t {
-    kUnreachable,  // reset, timed out
+    kUnreachable,  // timed out, no way there
+    kShort,        // this process has no descriptor, memory or port for a call
+    kHungUp,       // closed before an answer: by who dies, as the next call
+                   // will tell, or by who has too many callers
     kBroken,       // what came back is no answer to this call
     kNobody,       // nobody listens there
     kUnknown,      // somebody else lives there now: stale

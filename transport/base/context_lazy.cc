@@ -24,8 +24,12 @@ void Context::want(int peer) {
 void Context::missed(int peer, Failure failure, const std::string& text) {
   if (failure == Failure::kRefused && text == closedText(peer)) {
     absent(peer, {});
-  } else if (failure == Failure::kPassed) {
+  } else if (failure == Failure::kPassed || failure == Failure::kHungUp) {
     callLater(peer);
+  } else if (failure == Failure::kShort) {
+    failNew(
+        Cause::Kind::kIo, rank(),
+        MakeString("rank ", rank(), " cannot call rank ", peer, " at ", text));
   } else if (failure == Failure::kBroken) {
     failNew(
         Cause::Kind::kIo, peer,

@@ -67,6 +67,7 @@ HelloExchange::Progress HelloExchange::receive() {
       const ssize_t n = ::recv(socket_.get(), in_.data() + received_,
                                in_.size() - received_, 0);
       if (n == 0) {
+        hungUp_ = true;
         return fail("the connection was closed during the greeting");
       }
       if (n < 0 && mustWait(errno)) {

@@ -39,6 +39,8 @@ class HelloExchange {
   const std::string& why() const { return why_; }
   // What came in is no hello.
   bool garbled() const { return garbled_; }
+  // The peer has closed the connection.
+  bool hungUp() const { return hungUp_; }
   // errno of what failed; 0 when that was no system call.
   int error() const { return error_; }
   int socket() const { return socket_.get(); }
@@ -57,6 +59,7 @@ class HelloExchange {
   std::optional<Hello> theirs_;
   std::string why_;
   bool garbled_ = false;
+  bool hungUp_ = false;
   int error_ = 0;
 };
 

@@ -191,6 +191,28 @@ TEST_F(ConnectorTest, NobodyThereIsUnreachable) {
   EXPECT_NE(std::string::npos, alice.failures[0].second.find("refused"));
 }
 
+TEST_F(ConnectorTest, WhoHangsUpIsNotUnreachable) {
+  const UniqueFd listener = listenOn(loopback(), 8);
+  for (const bool read : {true, false}) {  // what is not read resets it
+    alice.failures.clear();
+    a.connect(alice.nonce, localAddress(listener.get()), greeting(bob.nonce), 6,
+              seconds(10));
+    UniqueFd socket;
+    ASSERT_TRUE(
+        waitFor([&] { return acceptFrom(listener.get(), &socket) == 0; }));
+    ASSERT_TRUE(waitFor([&] {
+      pollfd ready{socket.get(), POLLIN, 0};
+      return ::poll(&ready, 1, 0) == 1;
+    }));
+    char byte = 0;
+    while (read && ::recv(socket.get(), &byte, 1, 0) > 0) {
+    }
+    socket.reset();
+    ASSERT_TRUE(waitFor([&] { return alice.failures.size() == 1; }));
+    EXPECT_EQ(Party::Failure::kHungUp, alice.failures[0].first);
+  }
+}
+
 TEST_F(ConnectorTest, ACallThatNobodyAnswersEndsAtItsLimit) {
   const UniqueFd silent = listenOn(loopback(), 8);
   Hello probe = greeting(bob.nonce);
@@ -311,6 +333,7 @@ TEST_F(ConnectorTest, WithoutDescriptorsItWaitsForBetterTimes) {
   ASSERT_EQ(0, ::setrlimit(RLIMIT_NOFILE, &old));
   EXPECT_FALSE(accepted);
   ASSERT_TRUE(failed);
+  EXPECT_EQ(Party::Failure::kShort, alice.failures[1].first);
   EXPECT_NE(std::string::npos, alice.failures[1].second.find("ulimit -n"));
   EXPECT_TRUE(waitFor([&] { return bob.sockets.size() > before; }));
 }

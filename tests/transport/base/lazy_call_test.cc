@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <arpa/inet.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "gloo/internal/channel.h"
 #include "gloo/internal/mesh.h"
 #include "gloo/internal/profile.h"
 #include "tests/support/fake_link.h"
@@ -112,12 +114,27 @@ class Answerer final : public Party {
   const Spoil spoil_;
 };
 
-// What rank 0 of 3 says that waits for rank 1, whose answer is spoilt.
-std::string complaintOfAnswer(const Answerer::Spoil& spoil) {
+using Wait = std::function<std::string(const ContextPtr&)>;
+
+// What rank 0 of 3 says that waits for rank 1, whose answer is spoilt; or which
+// hangs up instead, the first times.
+std::string complaintOfAnswer(
+    const Answerer::Spoil& spoil, int hangsUp = 0,
+    const Wait& wait = [](const auto& context) {
+      return complaintOfRecv(context, {1});
+    }) {
   ProgressDomain domain;
-  Answerer one(1, 101, spoil);
-  Answerer two(2, 102, [](Hello&) {});
   std::unique_ptr<Connector> connector;
+  Answerer* asked = nullptr;
+  Answerer one(1, 101, [&](Hello& answer) {
+    if (hangsUp-- > 0) {
+      connector->removeParty(101);
+      connector->addParty(101, *asked);
+    }
+    spoil(answer);
+  });
+  asked = &one;
+  Answerer two(2, 102, [](Hello&) {});
   {
     const auto lock = domain.lock();
     connector = std::make_unique<Connector>(domain, loopback());
@@ -141,7 +158,7 @@ std::string complaintOfAnswer(const Answerer::Spoil& spoil) {
       mesh.progress(milliseconds(10));
     }
     mesh.complete(77, std::make_shared<const internal::Profile>());
-    why = complaintOfRecv(context, {1});
+    why = wait(context);
   }
   const auto lock = domain.lock();
   connector.reset();
@@ -168,6 +185,37 @@ TEST(LazyCallTest, AnAnswerThatIsNoneFailsWhoWaits) {
                "protocol version 999");
   expectBroken(complaintOfAnswer([](Hello& answer) { answer.srcNonce++; }),
                "comes from another process");
+}
+
+// It has more callers than it can greet, or dies: the next call tells.
+TEST(LazyCallTest, WhoIsHungUpOnCallsAgain) {
+  int asked = 0;
+  expectBroken(complaintOfAnswer(
+                   [&](Hello& answer) {
+                     asked++;
+                     answer.srcRank = 2;
+                   },
+                   3),
+               "it is of rank 2");
+  EXPECT_EQ(asked, 4);
+}
+
+// Nobody else is to blame.
+TEST(LazyCallTest, WhoHasNoDescriptorForACallSaysSo) {
+  const std::string why = complaintOfAnswer(
+      [](Hello&) {}, 0,
+      [](const ContextPtr& context) {
+        rlimit old{};
+        EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &old), 0);
+        const rlimit none{0, old.rlim_max};
+        EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+        const std::string complaint = complaintOfRecv(context, {1});
+        EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &old), 0);
+        EXPECT_EQ(internal::Channel::of(*context).failure()->culprit, 0);
+        return complaint;
+      });
+  EXPECT_NE(why.find("rank 0 cannot call rank 1"), std::string::npos) << why;
+  EXPECT_NE(why.find("ulimit -n"), std::string::npos) << why;
 }
 
 TEST(LazyCallTest, AnAnswerWithoutALinkFailsWhoWaits) {

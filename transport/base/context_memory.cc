@@ -39,8 +39,7 @@ uint32_t Context::exportRegion(void* ptr, size_t size) {
   if (needsRegions() || region.device >= 0) {
     try {
       region.region = registerMemory(ptr, size, kind, Rights::kRemoteBoth);
-    } catch (const IoException&) {
-      // What may not be written may still be read.
+    } catch (const ReadOnlyMemory&) {
       region.region = registerMemory(ptr, size, kind, Rights::kRemoteRead);
     }
   }

@@ -33,6 +33,10 @@ unsigned accessFor(Rights rights) {
          IBV_ACCESS_REMOTE_READ;
 }
 
+bool writes(Rights rights) {
+  return rights != Rights::kLocal && rights != Rights::kRemoteRead;
+}
+
 std::string remedy(int error) {
   if (error == EFAULT) {
     return " (the memory is not mapped, or may not be written)";
@@ -108,9 +112,13 @@ MemoryRegion::MemoryRegion(ibv_pd* pd, void* ptr, size_t bytes, Rights rights,
   mr_.reset(api().regMr(pd, ptr, bytes, accessFor(rights)));
   if (mr_ == nullptr) {
     const int error = errno;
-    GLOO_THROW_IO_EXCEPTION(
+    const std::string why = GLOO_ERROR_MSG(
         "Cannot register ", bytes,
         " bytes with the RDMA device: ", base::errnoText(error), remedy(error));
+    if (writes(rights) && (error == EFAULT || error == EACCES)) {
+      throw base::ReadOnlyMemory(why);
+    }
+    throw IoException(why);
   }
 }
 

@@ -147,6 +147,29 @@ TEST_F(VerbsTroubleTest, MemoryThatMayOnlyBeReadIsExported) {
   getAfter(plainDevices(), [] { fakeVerbs().fail(FakeCall::kRegMr, EFAULT); });
 }
 
+// Else peers would put there, and end both contexts.
+TEST_F(VerbsTroubleTest, WhatCannotBeRegisteredJustNowIsNotTakenForReadOnly) {
+  std::string key;
+  spawn(Mode::kThreads, fakeVerbsDevices(plainDevices()), 2,
+        [&](const ContextPtr& context) {
+          Message message(context, pattern(context->rank, 100000));
+          meet(context);
+          if (context->rank == 1) {
+            fakeVerbs().fail(FakeCall::kRegMr, ENOMEM);
+            EXPECT_THROW(message.buffer->getRemoteKey(), IoException);
+            key = message.buffer->getRemoteKey()->serialize();
+          }
+          meet(context);
+          if (context->rank == 0) {
+            const auto remote = context->deserializeRemoteKey(key);
+            message.buffer->put(*remote, 1, 0, 0, 100000);
+            EXPECT_TRUE(message.buffer->waitSend());
+          }
+          meet(context);
+          EXPECT_TRUE(message.holds(0));
+        });
+}
+
 // Of which a frame's head takes a part.
 TEST_F(VerbsTroubleTest, AnEagerMessageFitsTheLongestOfTheDevice) {
   FakeDevices devices = plainDevices();

@@ -43,6 +43,7 @@ std::vector<std::vector<char>> seeds() {
   QpAddress roce = infiniband;
   roce.lid = 0;
   roce.global = true;
+  roce.gidType = transport::ibverbs::GidType::kRoce2;
   roce.gid = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1};
   auto later = encode(roce);
   later.resize(later.size() + 8, 7);

@@ -22,13 +22,20 @@ template <auto Function>
 struct Destroyer {
   template <typename T>
   void operator()(T* object) const noexcept {
+    (void)destroy(object);
+  }
+  // False: it still exists.
+  template <typename T>
+  bool destroy(T* object) const noexcept {
     if (origin.inherited()) {
-      return;
+      return true;
     }
     // Most return an errno value, ibv_close_device -1.
-    if (const int rv = (api().*Function)(object); rv != 0) {
+    const int rv = (api().*Function)(object);
+    if (rv != 0) {
       GLOO_WARN("libibverbs: ", std::strerror(rv > 0 ? rv : errno));
     }
+    return rv == 0;
   }
   base::Origin origin;
 };

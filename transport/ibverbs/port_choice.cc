@@ -66,8 +66,14 @@ std::string unusable(const RdmaDevice& device, int number) {
   return std::string();
 }
 
-// The higher, the better for RoCE.
+// A path names the index of its GID in 8 bits.
+constexpr int kMaxGidIndex = 255;
+
+// The higher, the better for RoCE; below 0: it cannot be used.
 int rank(const Gid& gid) {
+  if (gid.index > kMaxGidIndex) {
+    return -1;
+  }
   const int version = gid.type == GidType::kRoce2 ? 4 : 0;
   return version + (gid.routable() ? 2 : 0) + (gid.ipv4() ? 1 : 0);
 }
@@ -105,7 +111,7 @@ void chooseGid(ChosenPort& chosen, const Port& port) {
   const auto best = std::max_element(
       port.gids.begin(), port.gids.end(),
       [](const Gid& a, const Gid& b) { return rank(a) < rank(b); });
-  if (best == port.gids.end()) {
+  if (best == port.gids.end() || rank(*best) < 0) {
     GLOO_THROW_IO_EXCEPTION(
         "Port ", port.number, " of ", chosen.device,
         " has no GID: give its network interface an address (ip address add "
@@ -177,10 +183,10 @@ ChosenPort choosePort(const std::vector<RdmaDevice>& devices,
   if (devices.empty()) {
     GLOO_THROW_IO_EXCEPTION(kNoDevice);
   }
-  if (wanted.gidIndex < -1) {
-    GLOO_THROW_INVALID_OPERATION_EXCEPTION(
-        "GID index ", wanted.gidIndex,
-        ": an index is 0 or more; -1 lets the library choose");
+  if (wanted.gidIndex < -1 || wanted.gidIndex > kMaxGidIndex) {
+    GLOO_THROW_INVALID_OPERATION_EXCEPTION("GID index ", wanted.gidIndex,
+                                           ": an index is 0 to ", kMaxGidIndex,
+                                           "; -1 lets the library choose");
   }
   const bool named = !wanted.device.empty();
   const RdmaDevice& device =

@@ -104,6 +104,11 @@ std::string readDevice(ibv_device* handle, RdmaDevice& device) {
 
 }  // namespace
 
+const char* name(GidType type) {
+  const char* const names[] = {"InfiniBand", "RoCE v1", "RoCE v2"};
+  return names[static_cast<size_t>(type)];
+}
+
 bool Gid::ipv4() const {
   const in6_addr address = asAddress(raw);
   return IN6_IS_ADDR_V4MAPPED(&address);
@@ -120,9 +125,7 @@ bool Gid::routable() const {
 std::string Gid::str() const {
   char text[INET6_ADDRSTRLEN] = "?";
   inet_ntop(AF_INET6, raw.raw, text, sizeof(text));
-  const char* types[] = {"InfiniBand", "RoCE v1", "RoCE v2"};
-  std::string all =
-      MakeString(index, ": ", text, ", ", types[static_cast<size_t>(type)]);
+  std::string all = MakeString(index, ": ", text, ", ", name(type));
   return interface.empty() ? all : all + ", " + interface;
 }
 

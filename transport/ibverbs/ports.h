@@ -14,6 +14,7 @@ GLOO_NAMESPACE_BEGIN
 namespace transport::ibverbs {
 
 enum class GidType : uint8_t { kInfiniBand, kRoce1, kRoce2 };
+const char* name(GidType type);  // "RoCE v2"
 
 struct Gid {
   int index = 0;

@@ -34,7 +34,7 @@ bool possible(const QpAddress& a) {
   return a.mtu >= IBV_MTU_256 && a.mtu <= IBV_MTU_4096 && a.qpn != 0 &&
          a.qpn <= k24Bits && a.psn <= k24Bits && a.receives > 0 &&
          a.creditBytes >= a.eagerBytes && a.maxMessage > 0 &&
-         a.eagerBytes <= base::kMaxDataPayload;
+         a.eagerBytes <= base::kMaxDataPayload && a.gidType <= GidType::kRoce2;
 }
 
 }  // namespace
@@ -57,7 +57,8 @@ std::vector<char> encode(const QpAddress& address) {
   out.insert(out.end(), address.gid.begin(), address.gid.end());
   put(out, address.receives, 4);
   put(out, address.eagerBytes, 4);
-  put(out, address.readsAtATime, 4);
+  put(out, address.readsAtATime, 1);
+  put(out, static_cast<uint8_t>(address.gidType), 3);
   put(out, address.creditBytes, 8);
   put(out, address.maxMessage, 8);
   return out;
@@ -75,6 +76,7 @@ QpAddress decodeQpAddress(const std::vector<char>& bytes) {
     address.receives = static_cast<uint32_t>(get(bytes, 28, 4));
     address.eagerBytes = static_cast<uint32_t>(get(bytes, 32, 4));
     address.readsAtATime = static_cast<uint8_t>(get(bytes, 36, 1));
+    address.gidType = static_cast<GidType>(get(bytes, 37, 1));
     address.creditBytes = get(bytes, 40, 8);
     address.maxMessage = get(bytes, 48, 8);
   }

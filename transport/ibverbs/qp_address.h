@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gloo/config.h"
+#include "transport/ibverbs/ports.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::ibverbs {
@@ -17,8 +18,8 @@ namespace transport::ibverbs {
 //
 //  offset 0 lid u16  2 mtu u8 (an ibv_mtu)  3 global u8  4 qpn u32  8 psn u32
 //        12 gid 16 bytes
-//        28 receives u32  32 eagerBytes u32  36 readsAtATime u8, 3 bytes 0
-//        40 creditBytes u64  48 maxMessage u64
+//        28 receives u32  32 eagerBytes u32  36 readsAtATime u8  37 gidType u8,
+//        2 bytes 0 40 creditBytes u64  48 maxMessage u64
 struct QpAddress {
   uint16_t lid = 0;
   uint8_t mtu = 0;
@@ -26,6 +27,7 @@ struct QpAddress {
   uint32_t qpn = 0;     // 24 bits
   uint32_t psn = 0;     // 24 bits
   std::array<uint8_t, 16> gid{};
+  GidType gidType = GidType::kInfiniBand;
 
   // The limits of this end.
   uint32_t receives = 0;     // credits that the peer starts with

@@ -75,9 +75,20 @@ void QueuePair::create(QueueLengths wanted) {
 }
 
 void QueuePair::destroy() {
-  if (qp_ != nullptr) {
-    qp_.reset();
+  if (qp_ == nullptr) {
+    return;
+  }
+  ibv_qp* const qp = qp_.release();
+  if (qp_.get_deleter().destroy(qp)) {
     queues_.release(cq_, entries_);
+    return;
+  }
+  // In error it answers no request either. It keeps its places in the
+  // completion queue, and the kernel destroys it at the end of the process.
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_ERR;
+  if (api().modifyQp(qp, &attr, IBV_QP_STATE) != 0) {
+    queues_.distrust("it does not end a queue pair, so peers may still write");
   }
 }
 
@@ -89,6 +100,7 @@ QpAddress QueuePair::address() const {
   address.qpn = qp_->qp_num;
   address.psn = psn_;
   address.readsAtATime = static_cast<uint8_t>(readsAnswered(adapter_));
+  address.gidType = adapter_.chosen().gid.type;
   std::memcpy(address.gid.data(), adapter_.chosen().gid.raw.raw,
               address.gid.size());
   return address;
@@ -119,6 +131,14 @@ void QueuePair::connect(const QpAddress& peer) {
     GLOO_THROW_IO_EXCEPTION(
         "One side of the pair is addressed by GID, the other by LID (",
         peer.str(), "): give both devices an index, or neither");
+  }
+  // All packets would be lost.
+  if (const GidType mine = adapter_.chosen().gid.type; peer.gidType != mine) {
+    GLOO_THROW_IO_EXCEPTION(
+        "One side of the pair has a GID of ", name(mine), ", the other one of ",
+        name(peer.gidType), " (", peer.str(),
+        "): all hosts need the same kind (gloo_info lists them; the index of "
+        "the device's attributes chooses)");
   }
   readyToReceive(peer);
   readyToSend(peer);

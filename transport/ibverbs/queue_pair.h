@@ -28,6 +28,7 @@ class QueuePair {
 
   ibv_qp* get() const { return qp_.get(); }
   explicit operator bool() const { return qp_ != nullptr; }
+  const ibv_cq* cq() const { return cq_; }
   uint32_t inlineBytes() const { return inlineBytes_; }
 
   // Ours; its limits are the caller's to fill in.

@@ -62,6 +62,7 @@ enum class FakeCall {
   kResizeCq,
   kCreateQp,
   kModifyQp,
+  kDestroyQp,
   kPostSend,
   kPostRecv,
   kReqNotify,

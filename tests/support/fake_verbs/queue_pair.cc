@@ -56,6 +56,9 @@ ibv_qp* createQp(ibv_pd* pd, ibv_qp_init_attr* init) {
 int destroyQp(ibv_qp* handle) {
   auto* qp = static_cast<FakeQp*>(handle);
   Lock lock(fabric().mutex);
+  if (const int error = fabric().failureOf(FakeCall::kDestroyQp)) {
+    return error;
+  }
   if (qp->unacknowledged != 0) {  // the real one would wait for ever
     fabric().misuse.push_back("a QP with unacknowledged events was destroyed");
   }

@@ -72,6 +72,17 @@ std::string refusal(const std::vector<RdmaDevice>& devices,
   return "nothing of that class was thrown";
 }
 
+TEST(PortChoice, AnIndexThatNoPathCanNameIsRefused) {
+  RdmaDevice device = roce("a");
+  std::vector<Gid>& gids = device.ports[0].gids;
+  gids[3].index = 256;  // the best one
+  EXPECT_EQ(choosePort({device}, {}).gidIndex, 4);
+  EXPECT_THAT(refusal<InvalidOperationException>({device}, named("a", 1, 256)),
+              AllOf(HasSubstr("256"), HasSubstr("0 to 255")));
+  gids = {gids[3]};
+  EXPECT_THAT(refusal<IoException>({device}, {}), HasSubstr("has no GID"));
+}
+
 TEST(PortChoice, TheFirstDeviceWithAnActivePort) {
   const auto chosen =
       choosePort({roce("a", IBV_PORT_DOWN), roce("b"), roce("c")}, {});

@@ -11,7 +11,8 @@ GLOO_NAMESPACE_BEGIN
 namespace transport::ibverbs {
 namespace {
 
-// A few peers' worth, so that the first ones need no resizing.
+// A few peers' worth, so that the first ones need no resizing. Each further
+// queue has twice the last one's: all are polled every time.
 constexpr int kFirstEntries = 1024;
 
 }  // namespace
@@ -39,12 +40,22 @@ bool CompletionQueues::grow(Queue& queue, int entries) {
   return least <= queue.cq->cqe;
 }
 
+CqHandle CompletionQueues::create(int entries) {
+  return CqHandle(api().createCq(adapter_.context(),
+                                 std::min(entries, adapter_.device().max_cqe),
+                                 nullptr, adapter_.channel(), 0));
+}
+
 CompletionQueues::Queue& CompletionQueues::add(int entries) {
-  const int wanted =
-      std::min(std::max(entries, kFirstEntries), adapter_.device().max_cqe);
+  const int more = queues_.empty() ? kFirstEntries
+                                   : static_cast<int>(std::min<int64_t>(
+                                         int64_t{2} * queues_.back().cq->cqe,
+                                         adapter_.device().max_cqe));
   Queue queue;
-  queue.cq.reset(api().createCq(adapter_.context(), wanted, nullptr,
-                                adapter_.channel(), 0));
+  queue.cq = create(std::max(entries, more));
+  if (queue.cq == nullptr && more > std::max(entries, kFirstEntries)) {
+    queue.cq = create(std::max(entries, kFirstEntries));
+  }
   if (queue.cq == nullptr || queue.cq->cqe < entries) {
     const int error = queue.cq == nullptr ? errno : ENOMEM;
     GLOO_THROW_IO_EXCEPTION(
@@ -58,7 +69,7 @@ CompletionQueues::Queue& CompletionQueues::add(int entries) {
   return queues_.back();
 }
 
-CompletionQueues::Queue* CompletionQueues::find(ibv_cq* cq) {
+CompletionQueues::Queue* CompletionQueues::find(const ibv_cq* cq) {
   const auto it =
       std::find_if(queues_.begin(), queues_.end(),
                    [cq](const Queue& queue) { return queue.cq.get() == cq; });
@@ -67,6 +78,20 @@ CompletionQueues::Queue* CompletionQueues::find(ibv_cq* cq) {
 
 void CompletionQueues::release(ibv_cq* cq, int entries) {
   find(cq)->leaving += entries;
+}
+
+bool CompletionQueues::emptiedSince(const ibv_cq* cq, uint64_t taken) const {
+  const Queue& queue = *find(cq);
+  return queue.filledLast != polls_ ||
+         queue.taken - taken >= static_cast<uint64_t>(queue.cq->cqe);
+}
+
+uint64_t CompletionQueues::completions() const {
+  uint64_t all = 0;
+  for (const Queue& queue : queues_) {
+    all += queue.taken;
+  }
+  return all;
 }
 
 // Lazy: a queue whose event has not come is still armed.

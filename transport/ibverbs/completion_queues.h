@@ -32,7 +32,7 @@ class CompletionQueues {
   template <typename Take>
   [[gnu::always_inline]] bool poll(const Take& take) {
     bool moved = false;
-    emptied_ = true;
+    polls_++;
     for (size_t i = 0; i < queues_.size(); i++) {  // take may add queues
       ibv_wc done[kBatch];
       const int n = ibv_poll_cq(queues_[i].cq.get(), kBatch, done);
@@ -43,8 +43,11 @@ class CompletionQueues {
     return moved;
   }
 
-  // The last poll() has left nothing behind in any queue.
-  bool emptied() const { return emptied_; }
+  // Of a queue, so far.
+  uint64_t taken(const ibv_cq* cq) const { return find(cq)->taken; }
+  // All is taken that was in the queue when so much had been: the last poll()
+  // has left nothing behind there, or it holds no more than was taken since.
+  bool emptiedSince(const ibv_cq* cq, uint64_t taken) const;
 
   // From now on a completion makes the channel readable; false: poll again, and
   // look for trouble.
@@ -52,8 +55,9 @@ class CompletionQueues {
 
   // Why what completes is not known any more; empty: it is.
   const std::string& trouble() const { return trouble_; }
+  void distrust(const std::string& why) { trouble_ = why; }
 
-  uint64_t completions() const { return completions_; }
+  uint64_t completions() const;
   uint64_t systemCalls() const { return systemCalls_; }
 
  private:
@@ -64,6 +68,8 @@ class CompletionQueues {
     int used = 0;
     int leaving = 0;  // reserved by queue pairs that are gone
     bool armed = false;
+    uint64_t taken = 0;
+    uint64_t filledLast = 0;  // the last poll that may have left something
   };
 
   // Not a part of poll(), which finds nothing most often.
@@ -78,22 +84,27 @@ class CompletionQueues {
       queues_[at].used -= queues_[at].leaving;
       queues_[at].leaving = 0;
     }
-    completions_ += static_cast<uint64_t>(n);
-    emptied_ = emptied_ && n < kBatch;
+    queues_[at].taken += static_cast<uint64_t>(n);
+    if (n == kBatch) {
+      queues_[at].filledLast = polls_;
+    }
     for (int i = 0; i < n; i++) {
       take(done[i]);
     }
     return n > 0;
   }
-  Queue* find(ibv_cq* cq);
+  Queue* find(const ibv_cq* cq);
+  const Queue* find(const ibv_cq* cq) const {
+    return const_cast<CompletionQueues*>(this)->find(cq);
+  }
   bool grow(Queue& queue, int entries);
   Queue& add(int entries);
+  CqHandle create(int entries);
   void takeEvents();
 
   Adapter& adapter_;
   std::vector<Queue> queues_;
-  bool emptied_ = true;
-  uint64_t completions_ = 0;
+  uint64_t polls_ = 0;
   uint64_t systemCalls_ = 0;
   std::string trouble_;
 };

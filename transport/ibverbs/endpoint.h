@@ -80,6 +80,7 @@ class Endpoint {
   SendQueue& sends() { return sends_; }
   const SendQueue& sends() const { return sends_; }
   ibv_qp* qp() const { return qp_.get(); }
+  const ibv_cq* cq() const { return qp_.cq(); }
 
  private:
   const Place place_;

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -62,9 +63,9 @@ class VerbsLink final : public base::Link {
   void onCompletion(const ibv_wc& completion, bool receive, uint32_t number);
   // False: there was nothing new.
   bool onSocket();
-  // After completions were taken (emptied: all that there were): reports,
-  // returns credits, sends what waits. True if anything moved.
-  bool settle(bool emptied);
+  // After completions were taken: reports, returns credits, sends what waits.
+  // True if anything moved.
+  bool settle();
   // settle() has something to do at once.
   bool hasNews() const;
   bool owns(const ibv_qp* qp) const {
@@ -117,7 +118,9 @@ class VerbsLink final : public base::Link {
   void onLastWord();
   bool report();
   bool deliverHeld();
-  bool judge(bool emptied);
+  bool judge();
+  bool hasReadAll();
+  void leaveQuietly();
   void lose(const std::string& text, bool ended);
 
   VerbsPoller& poller_;
@@ -141,6 +144,9 @@ class VerbsLink final : public base::Link {
   std::string suspicion_;
   bool onlyFlushed_ = false;  // nothing better is suspected
   Clock::time_point suspectUntil_;
+  // Completions that had been taken when it was time to judge: what came before
+  // is read first.
+  std::optional<uint64_t> takenBefore_;
 };
 
 // Around calls of the handler's: tells whether they have destroyed the link.

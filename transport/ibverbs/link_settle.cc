@@ -73,7 +73,7 @@ bool VerbsLink::hasNews() const {
          ((byeHeld_ || endHeld_) && sends().borrowed() == 0);
 }
 
-bool VerbsLink::settle(bool emptied) {
+bool VerbsLink::settle() {
   if (endpoint_->destroyed()) {
     return false;
   }
@@ -97,7 +97,7 @@ bool VerbsLink::settle(bool emptied) {
   if (guard.destroyed() || endpoint_->destroyed()) {
     return true;
   }
-  return judge(emptied) || moved;
+  return judge() || moved;
 }
 
 bool VerbsLink::report() {
@@ -136,26 +136,48 @@ bool VerbsLink::deliverHeld() {
 
 // The peer is gone, or the queue pair has failed and nobody says why. What has
 // not been read yet may say it: a farewell, or the first failure.
-bool VerbsLink::judge(bool emptied) {
-  if (muted_ || (!sideEnded_ && suspicion_.empty())) {
+bool VerbsLink::judge() {
+  const bool suspected = !suspicion_.empty();
+  if (muted_ && suspected) {
+    leaveQuietly();
+  }
+  if (muted_ || (!sideEnded_ && !suspected)) {
     return false;
   }
-  if (sideEnded_ && emptied) {
+  if ((!sideEnded_ && Clock::now() < suspectUntil_) || !hasReadAll()) {
+    touch();
+    return false;
+  }
+  if (sideEnded_) {
     lose(side_.error().empty() ? "it was closed" : side_.error(),
          side_.error().empty());
-    return true;
-  }
-  if (!suspicion_.empty() && emptied && Clock::now() >= suspectUntil_) {
+  } else {
     const std::string why = suspicion_;
     fail(why);
-    return true;
   }
-  touch();
-  return false;
+  return true;
+}
+
+// What there was when this was first asked. More may come all the time, for
+// other links as well.
+bool VerbsLink::hasReadAll() {
+  const CompletionQueues& queues = poller_.queues();
+  if (!takenBefore_) {
+    takenBefore_ = queues.taken(endpoint_->cq());
+  }
+  return queues.emptiedSince(endpoint_->cq(), *takenBefore_);
+}
+
+// Nobody has to hear of the queue pair's failure, or of a reason for it.
+void VerbsLink::leaveQuietly() {
+  expectSide(false);
+  endpoint_->destroy();
 }
 
 void VerbsLink::suspect(const std::string& why) {
-  if (std::exchange(onlyFlushed_, false)) {
+  if (muted_) {
+    leaveQuietly();
+  } else if (std::exchange(onlyFlushed_, false)) {
     suspicion_ = why;  // an event that came behind its own consequence
   } else if (suspicion_.empty()) {
     suspicion_ = why;
@@ -168,7 +190,7 @@ void VerbsLink::suspect(const std::string& why) {
 // The peer may have said why already.
 void VerbsLink::fail(const std::string& why) {
   if (muted_) {
-    endpoint_->destroy();  // nobody has to hear of it
+    leaveQuietly();
   }
   if (endpoint_->destroyed()) {
     return;

@@ -115,7 +115,7 @@ bool VerbsPoller::poll() {
     moved = true;
   }
   if (!touched_.empty()) {
-    moved |= settle(queues_.emptied());
+    moved |= settle();
   }
   return moved || taken;
 }
@@ -189,13 +189,13 @@ void VerbsPoller::giveUp(const std::string& why) {
 }
 
 // Handlers may touch, add and remove links meanwhile.
-[[gnu::noinline]] bool VerbsPoller::settle(bool emptied) {
+[[gnu::noinline]] bool VerbsPoller::settle() {
   bool moved = false;
   std::swap(touched_, settling_);
   for (const uint32_t place : settling_) {
     places_[place].touched = false;
     if (VerbsLink* link = places_[place].link) {
-      moved |= link->settle(emptied);
+      moved |= link->settle();
     }
   }
   settling_.clear();

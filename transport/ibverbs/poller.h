@@ -83,7 +83,7 @@ class VerbsPoller final : public base::Poller {
   void take(const ibv_wc& completion);
   void lookSoon();
   bool look();
-  bool settle(bool emptied);
+  bool settle();
   void onDevice(uint64_t id, uint32_t events);
   void giveUp(const std::string& why);
   void onEvents();

@@ -26,6 +26,8 @@ SideChannel::SideChannel(base::UniqueFd socket)
       name_(base::peerAddress(socket_.get()).str()) {
   base::setNoDelay(socket_.get());
   base::setKeepalive(socket_.get(), kHostLoss);
+  // (The kernel asks nothing while bytes wait for an answer.)
+  base::setUserTimeout(socket_.get(), kHostLoss);
 }
 
 // So little fits any socket's buffer.

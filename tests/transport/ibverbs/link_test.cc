@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 
 #include <array>
@@ -50,7 +51,14 @@ attr loopback() {
 // A link, and in place of the other one what its end is made of.
 class VerbsLinkTest : public testing::Test {
  protected:
-  VerbsLinkTest() {
+  VerbsLinkTest() { connect(); }
+
+  // Anew, if there was one.
+  void connect() {
+    link_.reset();
+    peer_.reset();
+    handler_.heard.clear();
+    peerIsOpen_ = false;
     sockaddr_in in{};
     in.sin_family = AF_INET;
     in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -90,6 +98,20 @@ class VerbsLinkTest : public testing::Test {
     EXPECT_TRUE(peer_->sends().send(header, nullptr, nullptr));
   }
 
+  // Each completes.
+  void peerWrites(int count) {
+    for (int i = 0; i < count; i++) {
+      ibv_send_wr wr{};
+      wr.wr_id = poller_.tagOf(peer_->place(), false);
+      wr.opcode = IBV_WR_RDMA_WRITE;
+      wr.send_flags = IBV_SEND_SIGNALED;
+      ibv_send_wr* bad = nullptr;
+      EXPECT_EQ(ibv_post_send(peer_->qp(), &wr, &bad), 0);
+    }
+  }
+
+  // Completions that a poll takes from a queue.
+  static constexpr int kPolled = 16;
   test::FakeVerbs fake_;
   VerbsPoller poller_{loopback()};
   Recorder handler_;
@@ -166,6 +188,58 @@ TEST_F(VerbsLinkTest, AClosedConnectionIsNoticedWhileCompletionsKeepComing) {
   EXPECT_THAT(handler_.heard, ElementsAre("frame", HasSubstr("127.0.0.1")));
 }
 
+// As where they come faster than they are handled.
+TEST_F(VerbsLinkTest, AClosedConnectionIsNoticedThoughTheQueueStaysFull) {
+  theirs_.reset();
+  awaitReadable(socket_);
+  EXPECT_TRUE(link_->onSocket());
+  peerSends(base::FrameType::kCredit);
+  const int entries = peer_->qp()->send_cq->cqe;
+  peerWrites(kPolled);
+  for (int taken = 0; taken <= entries; taken += kPolled) {
+    peerWrites(kPolled);
+    poller_.poll();
+  }
+  EXPECT_THAT(handler_.heard, ElementsAre("frame", HasSubstr("127.0.0.1")));
+}
+
+TEST_F(VerbsLinkTest, TheSideChannelSoonMissesAHostThatIsGone) {
+  unsigned limit = 0;  // milliseconds that a byte may go unanswered
+  socklen_t length = sizeof(limit);
+  ASSERT_EQ(
+      ::getsockopt(socket_, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, &length), 0);
+  EXPECT_GT(limit, 0u);
+  EXPECT_LT(limit, 5000u);
+}
+
+// Its queue pair is gone, and no news is expected: looking is a system call.
+TEST_F(VerbsLinkTest, WhatFailsBehindAFarewellIsNobodysConcern) {
+  for (const bool late : {false, true}) {
+    SCOPED_TRACE(late);
+    theirs_->sayReady();
+    awaitReadable(socket_);
+    EXPECT_TRUE(link_->onSocket());
+    if (late) {
+      link_->suspect("the queue pair failed");
+    }
+    peerSends(base::FrameType::kCredit);
+    peer_->sends().sendEnd();
+    poller_.poll();
+    if (!late) {
+      link_->suspect("the queue pair failed");
+    }
+    poller_.poll();
+    const uint64_t before = poller_.totals().systemCalls;
+    for (int i = 0; i < 1000; i++) {
+      poller_.poll();
+    }
+    EXPECT_LE(poller_.totals().systemCalls - before, 3u);
+    EXPECT_TRUE(link_->finished());
+    EXPECT_THAT(handler_.heard, ElementsAre("frame", HasSubstr("was closed")));
+    connect();
+  }
+}
+
 // Both ends must agree, or packets of the one are too long for the other.
 TEST_F(VerbsLinkTest, AQueuePairKeepsTheMtuThatItsPeerWasTold) {
   const auto changeTo = [this](ibv_mtu mtu) {
@@ -184,6 +258,54 @@ TEST_F(VerbsLinkTest, AQueuePairKeepsTheMtuThatItsPeerWasTold) {
   after.connect(told);
   EXPECT_EQ(fake_.mtu(before.qp()->qp_num), IBV_MTU_1024);
   EXPECT_EQ(fake_.mtu(after.qp()->qp_num), IBV_MTU_1024);
+}
+
+TEST_F(VerbsLinkTest, RoceOfAnotherVersionIsRefusedByName) {
+  Endpoint endpoint(poller_, shapeFor(poller_.adapter(), 1));
+  QpAddress other = peer_->address();
+  EXPECT_EQ(other.gidType, GidType::kRoce2);
+  other.gidType = GidType::kRoce1;
+  try {
+    endpoint.connect(other);
+    FAIL();
+  } catch (const IoException& e) {
+    EXPECT_THAT(e.what(), testing::ContainsRegex("RoCE v2, .* RoCE v1"));
+  }
+}
+
+// The peer's writes are no more to be let in than if it were gone.
+TEST_F(VerbsLinkTest, AQueuePairThatIsNotDestroyedIsInError) {
+  const uint32_t qpn = fake_.queuePairs().back();
+  fake_.fail(test::FakeCall::kDestroyQp, EIO);
+  link_->abandon();
+  EXPECT_EQ(fake_.state(qpn), IBV_QPS_ERR);
+  EXPECT_NO_THROW(Endpoint(poller_, shapeFor(poller_.adapter(), 1)));
+}
+
+TEST_F(VerbsLinkTest, ADeviceThatEndsNoQueuePairIsGivenUp) {
+  fake_.fail(test::FakeCall::kDestroyQp, EIO);
+  fake_.fail(test::FakeCall::kModifyQp, EIO);
+  link_->abandon();
+  poller_.poll();
+  try {
+    Endpoint(poller_, shapeFor(poller_.adapter(), 1));
+    FAIL();
+  } catch (const IoException& e) {
+    EXPECT_THAT(e.what(), HasSubstr("does not end a queue pair"));
+  }
+}
+
+// All are polled every time.
+TEST(CompletionQueuesTest, ThoseThatCannotGrowAreFewForManyPeers) {
+  test::FakeVerbs fake;
+  VerbsPoller poller(loopback());
+  fake.fail(test::FakeCall::kResizeCq, ENOSYS, 9999);
+  CompletionQueues queues(poller.adapter());
+  fake.fail(test::FakeCall::kCreateCq, ENOMEM, 1, 1);  // a smaller one will do
+  for (int peer = 0; peer < 1000; peer++) {
+    EXPECT_NE(queues.reserve(200), nullptr);
+  }
+  EXPECT_THAT(fake.alive(), testing::ContainsRegex("cq 1?[0-9](,|$)"));
 }
 
 }  // namespace

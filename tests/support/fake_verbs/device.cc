@@ -159,11 +159,6 @@ int queryGid(ibv_context*, uint8_t number, int index, ibv_gid* gid) {
   return 0;
 }
 
-int queryPkey(ibv_context*, uint8_t, int index, __be16* pkey) {
-  *pkey = 0xffff;
-  return index == 0 ? 0 : -1;
-}
-
 int getAsyncEvent(ibv_context* handle, ibv_async_event* event) {
   auto& context = *static_cast<FakeContext*>(handle);
   if (!context.async.pop(fabric().mutex, event)) {
@@ -174,6 +169,7 @@ int getAsyncEvent(ibv_context* handle, ibv_async_event* event) {
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_PATH_MIG_ERR:
       static_cast<FakeQp*>(event->element.qp)->unacknowledged++;
       break;
     case IBV_EVENT_CQ_ERR:
@@ -191,6 +187,7 @@ void ackAsyncEvent(ibv_async_event* event) {
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_PATH_MIG_ERR:
       static_cast<FakeQp*>(event->element.qp)->unacknowledged--;
       break;
     case IBV_EVENT_CQ_ERR:
@@ -237,6 +234,8 @@ const char* eventTypeStr(ibv_event_type event) {
       return "invalid request local work queue error";
     case IBV_EVENT_QP_ACCESS_ERR:
       return "local access violation work queue error";
+    case IBV_EVENT_PATH_MIG_ERR:
+      return "failed path migration";
     case IBV_EVENT_DEVICE_FATAL:
       return "local catastrophic error";
     case IBV_EVENT_PORT_ACTIVE:
@@ -267,7 +266,6 @@ void fillDeviceCalls(transport::ibverbs::Api& api) {
   api.queryPort = &queryPort;
   api.queryGid = &queryGid;
   api.queryGidTable = &queryGidTable;
-  api.queryPkey = &queryPkey;
   api.getAsyncEvent = &getAsyncEvent;
   api.ackAsyncEvent = &ackAsyncEvent;
   api.wcStatusStr = &wcStatusStr;

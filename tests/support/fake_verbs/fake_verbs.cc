@@ -244,6 +244,15 @@ void FakeVerbs::raise(ibv_event_type type, int port) {
   }
 }
 
+void FakeVerbs::raiseOnCq(uint32_t qpn) {
+  Lock lock(fabric_->mutex);
+  FakeQp& qp = existing(*fabric_, qpn);
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_CQ_ERR;
+  event.element.cq = qp.send_cq;
+  fabric_->raise(static_cast<FakeContext&>(*qp.context), event);
+}
+
 void FakeVerbs::setPort(int port, ibv_port_state state) {
   Lock lock(fabric_->mutex);
   fabric_->ports[static_cast<size_t>(port) - 1].state = state;

@@ -125,6 +125,8 @@ class FakeVerbs {
   // contexts.
   void raiseOnQp(ibv_event_type event, uint32_t qpn);
   void raise(ibv_event_type event, int port = 1);
+  // IBV_EVENT_CQ_ERR, of this queue pair's completion queue.
+  void raiseOnCq(uint32_t qpn);
   void setPort(int port, ibv_port_state state);
   void replacePort(int port, const FakePort& now);
 

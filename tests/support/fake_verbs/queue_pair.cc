@@ -163,16 +163,6 @@ int modifyQp(ibv_qp* handle, ibv_qp_attr* attr, int mask) {
   return 0;
 }
 
-int queryQp(ibv_qp* handle, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
-  const auto* qp = static_cast<FakeQp*>(handle);
-  Lock lock(fabric().mutex);
-  *attr = qp->attr;
-  attr->qp_state = attr->cur_qp_state = qp->state;
-  attr->cap = qp->init.cap;
-  *init = qp->init;
-  return 0;
-}
-
 SendRequest copyOf(const ibv_send_wr& wr, const FakeQp& qp) {
   SendRequest request;
   request.wr = wr;
@@ -280,7 +270,6 @@ int postRecv(ibv_qp* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
 void fillQueuePairCalls(transport::ibverbs::Api& api) {
   api.createQp = &createQp;
   api.modifyQp = &modifyQp;
-  api.queryQp = &queryQp;
   api.destroyQp = &destroyQp;
 }
 

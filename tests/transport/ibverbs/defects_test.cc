@@ -1,32 +1,56 @@
 // What another library's verbs transport got wrong, each with the test that
 // fails when it comes back; below are those that no other file has.
 //
-//   a slot of 64 bits cut to 32       MessagesTest.SlotsHave64Bits
-//   a failed completion ends all      VerbsStatusTest.*
-//   a failed post deadlocks VerbsFailureTest.ASendThatCannotBePosted... 8
-//   operations in flight at most    FarMoreThanEightBoundSendsAreInFlight,
-//                                     VerbsDeviceTest.AThousandMessages...
-//   a send longer than its receive    EndingTest.ASendLongerThanItsReceive,
-//   overwrites memory                 BoundTest.LongerThanThePeersBuffer
-//   a destroyed buffer's completion ABufferThatIsDestroyedRightAfterItsSend...
-//   close() tells nobody ConnectingTest.CloseConnectionsLeavesIn... waits
-//   without an end              EndingTest.TheContextsTimeoutIsUsed the remote
-//   key is the local one   ThePeersKeyIsNotTheLocalOne messages above
-//   max_msg_sz         MessagesAboveThePortsLimitAreSplit,
-//                                     VerbsDeviceTest.SizesAroundTheLongest...
-//   a registration per receive        VerbsCountsTest.*
-//   RNR pauses                        all: a send that meets no receive, and an
-//                                     RNR timer of 0, are the fake's mistakes
-//   MTU 1024, hop limit 1, GID 0      VerbsLimitsTest.EveryMtu..., all: a hop
-//                                     limit of 1 is a mistake, PortChoice.*
-//   raw structs on the wire           qp_address_fuzz, frame_fuzz
-//   fork                              AForkedChildTakesNothingFromItsParent,
-//                                     VerbsDeviceTest.AForkAfterUseHarmsNobody
-//   no receive from any, none lazy    AnyTest.ReceiveFromAny...,
-//   ibverbs_lazy asynchronous events unread        VerbsFailureTest.*Event*
+// - A slot of 64 bits was cut to 32: MessagesTest.SlotsHave64Bits.
+//
+// - A failed completion ended the process: VerbsStatusTest.*.
+//
+// - A failed post left all waiting: VerbsFailureTest.ASendThatCannotBePosted*.
+//
+// - No more than 8 operations in flight: FarMoreThanEightBoundSendsAreInFlight,
+//   VerbsDeviceTest.AThousandMessagesInFlightOnOnePair.
+//
+// - A send longer than its receive wrote past it: EndingTest.ASendLonger*,
+//   BoundTest.LongerThanThePeersBuffer.
+//
+// - A completion found its buffer destroyed: ACompletionThatComesAfter*,
+//   ABufferIsNotDestroyedBeforeItsSendIsComplete.
+//
+// - close() told nobody: ConnectingTest.CloseConnectionsLeavesInOrder.
+//
+// - Waits had no end: EndingTest.TheContextsTimeoutIsUsed.
+//
+// - The remote key was the local one: ThePeersKeyIsNotTheLocalOne.
+//
+// - Nothing above max_msg_sz: MessagesAboveThePortsLimitAreSplit,
+//   VerbsDeviceTest.SizesAroundTheLongestMessage.
+//
+// - A registration for each receive: VerbsCountsTest.*.
+//
+// - Pauses of receivers that were not ready: all. A send that meets no receive,
+// and
+//   an RNR timer of 0, are the fake's mistakes; devices count them
+//   (tests/soft_roce/without_rnr.sh).
+//
+// - MTU 1024, hop limit 1, GID 0: VerbsLimitsTest.EveryMtu*, PortChoice.*, and
+// all:
+//   a hop limit of 1 is the fake's mistake.
+//
+// - Raw structs on the wire: the fuzz targets qp_address and frame.
+//
+// - Harm by a fork: AForkedChildTakesNothingFromItsParent,
+//   VerbsDeviceTest.AForkAfterUseHarmsNobody.
+//
+// - No receive from any source, none lazy: AnyTest.*, LazyTest.*, all with
+//   verbs_lazy.
+//
+// - Nobody read asynchronous events: VerbsFailureTest.*Event*, *IsNamed.
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <chrono>
+#include <future>
 
 #include "gloo/internal/statistics.h"
 #include "tests/transport/contract/contract.h"
@@ -93,6 +117,69 @@ TEST_F(VerbsDefectsTest, FarMoreThanEightBoundSendsAreInFlight) {
     for (int i = 0; i < kSends; i++) {
       send->waitSend();
       recv->waitRecv();
+    }
+    meet(context);
+  });
+}
+
+// What was copied, or went inline, is sent before its completion is seen.
+TEST_F(VerbsDefectsTest, ACompletionThatComesAfterItsBufferIsGoneHarmsNobody) {
+  run(plainDevices(), [](const ContextPtr& context) {
+    constexpr size_t kShort = 64;
+    constexpr size_t kCopied = 10000;
+    std::vector<char> place(kShort);
+    auto& pair = *context->getPair(1 - context->rank);
+    auto bound = pair.createRecvBuffer(1, place.data(), place.size());
+    meet(context);
+    if (context->rank == 0) {
+      fakeVerbs().holdCompletions();
+      for (const size_t bytes : {kShort, kCopied}) {
+        Message out(context, pattern(bytes, bytes));
+        out.buffer->send(1, bytes);
+        EXPECT_TRUE(out.buffer->waitSend());
+      }
+      {
+        std::vector<char> memory(pattern(1, kShort));
+        auto out = pair.createSendBuffer(1, memory.data(), memory.size());
+        out->send();
+        out->waitSend();
+      }
+      fakeVerbs().releaseCompletions();
+    } else {
+      for (const size_t bytes : {kShort, kCopied}) {
+        Message in(context, bytes);
+        in.buffer->recv(0, bytes);
+        EXPECT_TRUE(in.buffer->waitRecv());
+        EXPECT_TRUE(in.holds(bytes));
+      }
+      bound->waitRecv();
+      EXPECT_EQ(place, pattern(1, kShort));
+    }
+    meet(context);
+  });
+}
+
+// The device reads it until then.
+TEST_F(VerbsDefectsTest, ABufferIsNotDestroyedBeforeItsSendIsComplete) {
+  run(plainDevices(), [](const ContextPtr& context) {
+    constexpr size_t kBytes = 1 << 20;
+    if (context->rank == 0) {
+      awaitSignal(context, 1);  // behind the advert
+      Message out(context, pattern(1, kBytes));
+      fakeVerbs().holdCompletions();
+      out.buffer->send(1, 1);
+      auto destroying =
+          std::async(std::launch::async, [&] { out.buffer.reset(); });
+      EXPECT_EQ(destroying.wait_for(std::chrono::milliseconds(50)),
+                std::future_status::timeout);
+      fakeVerbs().releaseCompletions();
+      destroying.get();
+    } else {
+      Message in(context, kBytes);
+      in.buffer->recv(0, 1);
+      signal(context, 0);
+      EXPECT_TRUE(in.buffer->waitRecv());
+      EXPECT_TRUE(in.holds(1));
     }
     meet(context);
   });

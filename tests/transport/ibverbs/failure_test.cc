@@ -156,6 +156,32 @@ TEST_F(VerbsFailureTest, AQueuePairsRequestErrorIsNamed) {
   expectBoth(both, HasSubstr("invalid request local work queue error"));
 }
 
+// Before the completions that follow from it.
+TEST_F(VerbsFailureTest, AQueuePairsAccessErrorIsNamed) {
+  const Texts both = texts(
+      [](FakeVerbs& fake) {
+        fake.raiseOnQp(IBV_EVENT_QP_ACCESS_ERR, firstQp(fake));
+      },
+      &wait);
+  expectBoth(both, HasSubstr("local access violation work queue error"));
+}
+
+TEST_F(VerbsFailureTest, APathThatCannotMigrateIsNamed) {
+  const Texts both = texts(
+      [](FakeVerbs& fake) {
+        fake.raiseOnQp(IBV_EVENT_PATH_MIG_ERR, firstQp(fake));
+      },
+      &wait);
+  expectBoth(both, HasSubstr("failed path migration"));
+}
+
+// Nobody knows any more what completes.
+TEST_F(VerbsFailureTest, ACompletionQueuesErrorEndsTheDevice) {
+  const Texts both =
+      texts([](FakeVerbs& fake) { fake.raiseOnCq(firstQp(fake)); }, &wait);
+  expectBoth(both, HasSubstr("CQ error"));
+}
+
 TEST_F(VerbsFailureTest, ADevicesFatalEventIsNamed) {
   const Texts both =
       texts([](FakeVerbs& fake) { fake.raise(IBV_EVENT_DEVICE_FATAL); }, &wait);

@@ -36,6 +36,32 @@ struct Statistics {
   uint64_t receiverNotReady = 0;
   uint64_t blockingWaits = 0;  // times a thread slept in the kernel
   uint64_t handoffs = 0;       // of the driver's role
+
+  Statistics& operator+=(const Statistics& more) {
+    systemCalls += more.systemCalls;
+    framesSent += more.framesSent;
+    framesReceived += more.framesReceived;
+    bytesSent += more.bytesSent;
+    bytesReceived += more.bytesReceived;
+    eagerSent += more.eagerSent;
+    directSent += more.directSent;
+    announcesSent += more.announcesSent;
+    advertsSent += more.advertsSent;
+    creditsSent += more.creditsSent;
+    unexpected += more.unexpected;
+    bytesCopied += more.bytesCopied;
+    bytesLent += more.bytesLent;
+    allocations += more.allocations;
+    registrations += more.registrations;
+    posts += more.posts;
+    doorbells += more.doorbells;
+    signalled += more.signalled;
+    completions += more.completions;
+    receiverNotReady += more.receiverNotReady;
+    blockingWaits += more.blockingWaits;
+    handoffs += more.handoffs;
+    return *this;
+  }
 };
 
 // A snapshot; zeros for devices that do not count.

@@ -118,8 +118,7 @@ void Context::start(Operation& op, Pair& pair) {
       break;
     case kBoundWrite:
       pair.countSend();
-      pair.startBoundWrite(op, static_cast<int>(static_cast<int64_t>(op.slot)),
-                           op.remoteOffset);
+      pair.startBoundWrite(op);
       break;
     default:
       if (op.isSend) {

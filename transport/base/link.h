@@ -197,10 +197,6 @@ class Link {
   // a shorter way to them.
   virtual void lend(const char* data, size_t bytes) { (void)data, (void)bytes; }
 
-  // More sends may follow at once / have ended: a link may batch between them.
-  virtual void cork() {}
-  virtual void uncork() {}
-
   // A hint: somebody waits for this peer now (or no longer).
   virtual void expect(bool waiting) { (void)waiting; }
 

@@ -124,7 +124,7 @@ void Pair::attach(std::unique_ptr<Link> link) {
         startSend(*op);
         break;
       case kBoundWrite:
-        startBoundWrite(*op, static_cast<int>(op->slot), op->remoteOffset);
+        startBoundWrite(*op);
         break;
       default:
         startRequest(*op);

@@ -162,7 +162,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   void tellAwaited(const Operation& op);
   void dropEntry(RecvEntry* entry);
 
-  void startBoundWrite(Operation& op, int slot, uint64_t offset);
+  void startBoundWrite(Operation& op);
   void startRequest(Operation& op);  // kPutRequest, kGetRequest
 
   // Asks for the end of a pending operation; it may end in any state. The

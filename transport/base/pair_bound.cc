@@ -154,15 +154,13 @@ bool Pair::writeBoundNow(const RemoteBound& remote, const char* from,
                          remote.index | kBoundImmediate);
 }
 
-void Pair::startBoundWrite(Operation& op, int slot, uint64_t offset) {
-  op.slot = static_cast<uint64_t>(static_cast<int64_t>(slot));
-  op.remoteOffset = offset;
+void Pair::startBoundWrite(Operation& op) {
   if (link_ == nullptr) {
     op.phase = kBacklog;
     backlog_.pushBack(&op);
     return;
   }
-  RemoteBound& remote = remoteBounds_[slot];
+  RemoteBound& remote = remoteBounds_[static_cast<int>(op.slot)];
   if (!remote.known || !remote.waiting.empty()) {
     op.phase = kAnnounced;
     remote.waiting.pushBack(&op);

@@ -78,7 +78,6 @@ void resolveDevice(Resolver& from, Api& api, Hidden& hidden) {
   from.required(api.queryGid, "ibv_query_gid");
   from.required(hidden.queryGidTable, "_ibv_query_gid_table");
   api.queryGidTable = &queryGidTable;
-  from.required(api.queryPkey, "ibv_query_pkey");
   from.required(api.getAsyncEvent, "ibv_get_async_event");
   from.required(api.ackAsyncEvent, "ibv_ack_async_event");
   from.required(api.wcStatusStr, "ibv_wc_status_str");
@@ -100,11 +99,8 @@ void resolveObjects(Resolver& from, Api& api, Hidden& hidden) {
   from.required(api.destroyCq, "ibv_destroy_cq");
   from.required(api.getCqEvent, "ibv_get_cq_event");
   from.required(api.ackCqEvents, "ibv_ack_cq_events");
-  from.required(api.createSrq, "ibv_create_srq");
-  from.required(api.destroySrq, "ibv_destroy_srq");
   from.required(api.createQp, "ibv_create_qp");
   from.required(api.modifyQp, "ibv_modify_qp");
-  from.required(api.queryQp, "ibv_query_qp");
   from.required(api.destroyQp, "ibv_destroy_qp");
 }
 

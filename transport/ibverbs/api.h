@@ -32,7 +32,6 @@ struct Api {
   // The valid entries of all ports; returns their number or a negative errno.
   ssize_t (*queryGidTable)(ibv_context* context, ibv_gid_entry* entries,
                            size_t maxEntries) = nullptr;
-  decltype(&::ibv_query_pkey) queryPkey = nullptr;
   decltype(&::ibv_get_async_event) getAsyncEvent = nullptr;
   decltype(&::ibv_ack_async_event) ackAsyncEvent = nullptr;
 
@@ -54,11 +53,8 @@ struct Api {
   decltype(&::ibv_get_cq_event) getCqEvent = nullptr;
   decltype(&::ibv_ack_cq_events) ackCqEvents = nullptr;
 
-  decltype(&::ibv_create_srq) createSrq = nullptr;
-  decltype(&::ibv_destroy_srq) destroySrq = nullptr;
   decltype(&::ibv_create_qp) createQp = nullptr;
   decltype(&::ibv_modify_qp) modifyQp = nullptr;
-  decltype(&::ibv_query_qp) queryQp = nullptr;
   decltype(&::ibv_destroy_qp) destroyQp = nullptr;
 
   decltype(&::ibv_wc_status_str) wcStatusStr = nullptr;

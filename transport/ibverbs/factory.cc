@@ -120,20 +120,7 @@ std::unique_ptr<base::Region> VerbsFactory::registerMemory(
 }
 
 void VerbsFactory::addStatistics(internal::Statistics& total) const {
-  const internal::Statistics mine = poller_->totals();
-  total.systemCalls += mine.systemCalls;
-  total.framesSent += mine.framesSent;
-  total.framesReceived += mine.framesReceived;
-  total.bytesSent += mine.bytesSent;
-  total.bytesReceived += mine.bytesReceived;
-  total.bytesCopied += mine.bytesCopied;
-  total.creditsSent += mine.creditsSent;
-  total.registrations += mine.registrations;
-  total.posts += mine.posts;
-  total.signalled += mine.signalled;
-  total.doorbells += mine.doorbells;
-  total.completions += mine.completions;
-  total.receiverNotReady += mine.receiverNotReady;
+  total += poller_->totals();
 }
 
 }  // namespace transport::ibverbs

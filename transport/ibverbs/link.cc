@@ -91,13 +91,6 @@ bool VerbsLink::read(char* local, size_t bytes, const base::Region* region,
   return false;
 }
 
-void VerbsLink::uncork() {
-  if (!endpoint_->destroyed()) {
-    sends().uncork();
-    touch();
-  }
-}
-
 void VerbsLink::finish() {
   finishing_ = true;
   if (!endpoint_->destroyed()) {

@@ -46,8 +46,6 @@ class VerbsLink final : public base::Link {
                               uint32_t immediate) override;
   [[nodiscard]] bool read(char* local, size_t bytes, const base::Region* region,
                           base::RemoteMemory remote, void* token) override;
-  void cork() override { sends().cork(); }
-  void uncork() override;
   void finish() override;
   void finishWith(const base::FrameHeader& last, const char* payload) override;
   bool flushed() const override { return sends().empty(); }

@@ -74,7 +74,6 @@ uint32_t VerbsPoller::add() {
   }
   const uint32_t place = free_.back();
   free_.pop_back();
-  places_[place].taken = true;
   return place;
 }
 

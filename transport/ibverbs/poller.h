@@ -75,7 +75,6 @@ class VerbsPoller final : public base::Poller {
   struct Place {
     VerbsLink* link = nullptr;
     uint16_t generation = 0;
-    bool taken = false;
     bool touched = false;
   };
 

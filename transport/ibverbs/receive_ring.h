@@ -43,7 +43,6 @@ class ReceiveRing {
   const char* at(uint32_t slot) const {
     return layout_.memory + slot * layout_.slotBytes;
   }
-  bool valid(uint32_t slot) const { return slot < requests_.size(); }
 
   // A receive was taken, and what is in its buffer is not needed any more.
   // Posted again by and by, several at a time. True if that was now: error()
@@ -66,7 +65,6 @@ class ReceiveRing {
   // of their own.
   uint32_t takeOwed(uint32_t most);
   bool creditsDue() const { return owed_ >= due_; }
-  uint32_t credits() const { return layout_.credits; }
 
  private:
   int post();

@@ -123,9 +123,7 @@ void SendQueue::tellNow(uint32_t at, const char* from, size_t bytes) {
   if (unsignalled_ >= signalEvery_) {
     signal(at);
   }
-  if (!corked_ || chained_ == kChain) {
-    post();
-  }
+  post();
 }
 
 bool SendQueue::writeNow(const char* local, size_t bytes,
@@ -168,9 +166,6 @@ void SendQueue::sendEnd() {
 }
 
 bool SendQueue::sendCredits() {
-  if (chained_ > 0) {
-    post();
-  }
   Item item;
   item.what = What::kCredits;
   if (!room(item)) {
@@ -181,13 +176,6 @@ bool SendQueue::sendCredits() {
   post();
   counts_.creditsSent++;
   return true;
-}
-
-void SendQueue::uncork() {
-  corked_ = false;
-  if (chained_ > 0) {
-    post();
-  }
 }
 
 bool SendQueue::takesCredit(const Item& item) const {
@@ -207,9 +195,7 @@ bool SendQueue::postNow(const Item& item) {
     return false;
   }
   append(item);
-  if (!corked_ || chained_ == kChain) {
-    post();
-  }
+  post();
   return true;
 }
 
@@ -234,7 +220,7 @@ bool SendQueue::flush() {
       post();
     }
   }
-  if (chained_ > 0 && !corked_) {
+  if (chained_ > 0) {
     post();
   }
   return any;

@@ -63,8 +63,6 @@ class SendQueue {
                               base::RemoteMemory remote, uint32_t immediate);
   void read(char* local, size_t bytes, uint32_t localKey,
             base::RemoteMemory remote, void* token);
-  void cork() { corked_ = true; }
-  void uncork();
 
   // Behind everything: tells the peer's link that nothing follows.
   void sendEnd();
@@ -155,7 +153,6 @@ class SendQueue {
   const uint32_t signalEvery_;
 
   bool open_ = false;
-  bool corked_ = false;
   bool endSent_ = false;
   int error_ = 0;
   uint32_t credits_ = 0;

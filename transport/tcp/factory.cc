@@ -113,13 +113,7 @@ std::unique_ptr<base::PendingLink> TcpFactory::prepare(int peers) {
 }
 
 void TcpFactory::addStatistics(internal::Statistics& total) const {
-  const internal::Statistics& mine = poller_.statistics();
-  total.systemCalls += mine.systemCalls;
-  total.framesSent += mine.framesSent;
-  total.framesReceived += mine.framesReceived;
-  total.bytesSent += mine.bytesSent;
-  total.bytesReceived += mine.bytesReceived;
-  total.bytesCopied += mine.bytesCopied;
+  total += poller_.statistics();
 }
 
 }  // namespace transport::tcp

@@ -73,7 +73,7 @@ bool TcpLink::send(const FrameHeader& header, const char* payload,
   statistics.framesSent++;
   statistics.bytesSent += header.payloadBytes;
   size_t sent = 0;
-  if (queue_.empty() && !corked_) {
+  if (queue_.empty()) {
     sent = transmit(header, payload);
     poller_.watch();
     if (sent == total) {
@@ -82,9 +82,6 @@ bool TcpLink::send(const FrameHeader& header, const char* payload,
   }
   const bool copy = token == nullptr && header.payloadBytes > 0;
   queue_.push(header, payload, token, copy, sent);
-  if (corked_ && queue_.bytes() >= callBytes_) {
-    flush();
-  }
   poller_.activate(place_);
   poller_.nudge();  // whoever sleeps may not have asked for room
   return token == nullptr;
@@ -154,11 +151,6 @@ bool TcpLink::flush() {
   return true;
 }
 
-void TcpLink::uncork() {
-  corked_ = false;
-  flush();
-}
-
 void TcpLink::expect(bool waiting) {
   expected_ = waiting;
   if (waiting && socket_) {
@@ -167,7 +159,6 @@ void TcpLink::expect(bool waiting) {
 }
 
 void TcpLink::finish() {
-  corked_ = false;
   finishing_ = true;
   if (queue_.empty()) {
     shutDown();
@@ -179,7 +170,6 @@ void TcpLink::finishWith(const FrameHeader& last, const char* payload) {
     return;
   }
   muted_ = true;
-  corked_ = false;
   completed_.clear();
   queue_.dropUnbegun();
   begin_ = end_ = missing_ = 0;

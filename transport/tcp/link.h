@@ -31,8 +31,6 @@ class TcpLink final : public base::Link {
   const base::LinkCaps& caps() const override { return caps_; }
   [[nodiscard]] bool send(const base::FrameHeader& header, const char* payload,
                           void* token) override;
-  void cork() override { corked_ = true; }
-  void uncork() override;
   void expect(bool waiting) override;
   void finish() override;
   void finishWith(const base::FrameHeader& last, const char* payload) override;
@@ -99,7 +97,6 @@ class TcpLink final : public base::Link {
   FrameQueue queue_;
   std::vector<void*> completed_;  // tokens not yet reported
   int sendError_ = 0;
-  bool corked_ = false;
   bool expected_ = false;
   bool finishing_ = false;
   bool shutDown_ = false;

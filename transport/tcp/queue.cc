@@ -23,7 +23,6 @@ void FrameQueue::push(const FrameHeader& header, const char* payload,
     frame.copy.assign(payload, payload + header.payloadBytes);
     frame.payload = frame.copy.data();
   }
-  bytes_ += frame.total - sent;
 }
 
 size_t FrameQueue::gather(std::array<iovec, kMaxParts>& parts,
@@ -47,7 +46,6 @@ size_t FrameQueue::gather(std::array<iovec, kMaxParts>& parts,
 }
 
 void FrameQueue::take(size_t n, std::vector<void*>& completed) {
-  bytes_ -= n;
   while (n > 0) {
     Frame& frame = at(0);
     const size_t part = std::min(n, frame.total - frame.sent);
@@ -77,13 +75,9 @@ void FrameQueue::dropUnbegun() {
   }
   frame.token = nullptr;
   count_ = 1;
-  bytes_ = frame.total - frame.sent;
 }
 
-void FrameQueue::clear() {
-  count_ = 0;
-  bytes_ = 0;
-}
+void FrameQueue::clear() { count_ = 0; }
 
 void FrameQueue::grow() {
   std::vector<Frame> bigger(std::max<size_t>(16, 2 * ring_.size()));

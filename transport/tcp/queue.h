@@ -21,8 +21,6 @@ class FrameQueue {
   static constexpr size_t kMaxParts = 64;
 
   bool empty() const { return count_ == 0; }
-  // Bytes that were queued and not yet taken.
-  size_t bytes() const { return bytes_; }
 
   // Of the frame's bytes (head, then payload), the first `sent` have left
   // already. With `copy` the payload is copied, else it is borrowed until
@@ -60,7 +58,6 @@ class FrameQueue {
   std::vector<Frame> ring_ = std::vector<Frame>(16);  // a power of two
   size_t first_ = 0;
   size_t count_ = 0;
-  size_t bytes_ = 0;
 };
 
 }  // namespace transport::tcp

@@ -126,22 +126,6 @@ TEST(TcpLink, ASmallFrameIsOneSystemCall) {
       links.pollUntil([&] { return links.b.recorder.frames.size() == 100; }));
 }
 
-TEST(TcpLink, CorkedFramesShareASystemCall) {
-  WithLinks links;
-  const uint64_t before = links.a.systemCalls();
-  links.a.link->cork();
-  for (int i = 0; i < 20; i++) {
-    const std::string copied(100, static_cast<char>('a' + i));
-    EXPECT_TRUE(links.a.send(copied.data(), copied.size(), nullptr));
-  }
-  EXPECT_EQ(0u, links.a.systemCalls() - before);
-  links.a.link->uncork();
-  EXPECT_EQ(1u, links.a.systemCalls() - before);
-  auto& got = links.b.recorder.frames;
-  ASSERT_TRUE(links.pollUntil([&] { return got.size() == 20; }));
-  EXPECT_EQ(std::string(100, 'a' + 19), got[19].payload);
-}
-
 TEST(TcpLink, BatchedFramesAreReadTogether) {
   WithBarePeer t;
   std::string stream;

@@ -1,0 +1,76 @@
+"""The bars of the comparison over RDMA, on made-up rows.
+Usage: rdma_report_test.py DIRECTORY_OF_COMPARE"""
+
+import sys
+import unittest
+
+sys.path.insert(0, sys.argv.pop(1))
+
+import rdma_report  # noqa: E402
+import results  # noqa: E402
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+def row(program, collective, mode, size, p50):
+    return {"program": program, "collective": collective, "mode": mode,
+            "bytes": size, "p50_us": results.Timing({0: p50})}
+
+
+def judged(rows):
+    """What the tables say, and (passed, failed)."""
+    verdicts = results.Verdicts()
+    text = rdma_report.tables(rows, verdicts)
+    return text, (verdicts.passed, verdicts.failed)
+
+
+class Report(unittest.TestCase):
+    def expect(self, rows, *texts, verdicts):
+        text, counted = judged(rows)
+        for expected in texts:
+            self.assertIn(expected, text)
+        self.assertEqual(counted, verdicts)
+
+    def test_nothing_measured_is_no_verdict(self):
+        self.expect([], verdicts=(0, 0))
+
+    def test_a_stream_moves_95_percent_of_perftests_bytes(self):
+        for mine, verdicts in ((105, (1, 0)), (106, (0, 1))):
+            self.expect([row("perftest", "stream", "ib_write_bw", MIB, 100),
+                         row("ours", "stream", "bound", MIB, mine)],
+                        verdicts=verdicts)
+
+    def test_a_stream_of_16_mib_is_held_to_the_rate_at_one(self):
+        for mine, verdicts in ((1680, (1, 0)), (1690, (0, 1))):
+            self.expect([row("perftest", "stream", "ib_write_bw", MIB, 100),
+                         row("ours", "stream", "unbound", 16 * MIB, mine)],
+                        verdicts=verdicts)
+
+    def test_the_latency_of_each_buffer_has_a_bar_to_ib_write_lat(self):
+        rows = [row("perftest", "latency", "ib_write_lat", 8, 100),
+                row("perftest", "latency", "ib_send_lat", 8, 1),
+                row("ours", "latency", "bound busy", 8, 126),
+                row("ours", "latency", "unbound busy", 8, 160),
+                row("ours", "latency", "bound default", 8, 1)]
+        self.expect(rows, "1.26 <= 1.25 FAIL", "1.60 <= 1.6 pass",
+                    verdicts=(1, 1))
+
+    def test_allreduce_is_held_to_libgloos_fastest_mode(self):
+        rows = [row("libgloo", "allreduce", "busy ring", 4, 100),
+                row("libgloo", "allreduce", "default ring", 4, 1000),
+                row("ours", "allreduce", "busy", 4, 30),
+                row("ours", "allreduce", "default", 4, 201)]
+        self.expect(rows, "0.30 <= 0.3 pass", "0.20 <= 0.2 FAIL",
+                    verdicts=(1, 1))
+
+    def test_a_long_allreduce_is_held_to_libgloo_and_the_line(self):
+        rows = [row("libgloo", "allreduce", "busy ring", MIB, 250),
+                row("perftest", "both_ways", "ib_write_bw -b", MIB, 100),
+                row("ours", "allreduce", "busy", MIB, 240)]
+        self.expect(rows, "0.96 <= 1 pass", "1.20 <= 1.15 FAIL",
+                    verdicts=(1, 1))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -107,6 +107,26 @@ TEST_F(CableTest, IsCut) {
   expectKnown(job, "cut");
 }
 
+// Who sends finds it, and tells who receives.
+TEST_F(CableTest, IsCutWhileOneRankOnlyReceives) {
+  Job job(options(), [](Child& child, const std::shared_ptr<Context>& context) {
+    exchange(*context, 0, 50000);
+    child.say("now");
+    std::vector<char> bytes(50000);
+    auto buffer = context->createUnboundBuffer(bytes.data(), bytes.size());
+    for (;;) {
+      if (context->rank == 0) {
+        buffer->recv(1, 1);
+        buffer->waitRecv();
+      } else {
+        buffer->send(0, 1);
+        buffer->waitSend();
+      }
+    }
+  });
+  expectKnown(job, "cut");
+}
+
 TEST_F(CableTest, APortGoesDown) {
   Job job(options(), &exchangeOn);
   expectKnown(job, "down eth2");

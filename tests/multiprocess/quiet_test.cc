@@ -26,7 +26,8 @@ TEST(QuietTest, AnIdleContextUsesNoCpu) {
     const auto before = cpuTime();
     ::usleep(500000);
     const auto used = cpuTime() - before;
-    EXPECT_LT(used, milliseconds(2) * slowness());
+    // (A guest takes some 40 times longer for the same.)
+    EXPECT_LT(used, milliseconds(2) * slowness() * patience() * patience());
   });
   job.go();
   job.group().expectAll("idle");

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "tests/support/process_group.h"
 #include "tests/transport/contract/contract.h"
@@ -138,41 +139,20 @@ INSTANTIATE_TEST_SUITE_P(, VerbsStatusTest, testing::ValuesIn(statuses()),
                            return std::to_string(info.param);
                          });
 
-TEST_F(VerbsFailureTest, AQueuePairsFatalEventIsNamed) {
-  const Texts both = texts(
-      [](FakeVerbs& fake) {
-        fake.raiseOnQp(IBV_EVENT_QP_FATAL, firstQp(fake));
-      },
-      &wait);
-  expectBoth(both, HasSubstr("local work queue catastrophic error"));
-}
-
-TEST_F(VerbsFailureTest, AQueuePairsRequestErrorIsNamed) {
-  const Texts both = texts(
-      [](FakeVerbs& fake) {
-        fake.raiseOnQp(IBV_EVENT_QP_REQ_ERR, firstQp(fake));
-      },
-      &wait);
-  expectBoth(both, HasSubstr("invalid request local work queue error"));
-}
-
-// Before the completions that follow from it.
-TEST_F(VerbsFailureTest, AQueuePairsAccessErrorIsNamed) {
-  const Texts both = texts(
-      [](FakeVerbs& fake) {
-        fake.raiseOnQp(IBV_EVENT_QP_ACCESS_ERR, firstQp(fake));
-      },
-      &wait);
-  expectBoth(both, HasSubstr("local access violation work queue error"));
-}
-
-TEST_F(VerbsFailureTest, APathThatCannotMigrateIsNamed) {
-  const Texts both = texts(
-      [](FakeVerbs& fake) {
-        fake.raiseOnQp(IBV_EVENT_PATH_MIG_ERR, firstQp(fake));
-      },
-      &wait);
-  expectBoth(both, HasSubstr("failed path migration"));
+// Before the completions that may follow from it.
+TEST_F(VerbsFailureTest, EachEventOfAQueuePairIsNamed) {
+  const std::pair<ibv_event_type, const char*> events[] = {
+      {IBV_EVENT_QP_FATAL, "local work queue catastrophic error"},
+      {IBV_EVENT_QP_REQ_ERR, "invalid request local work queue error"},
+      {IBV_EVENT_QP_ACCESS_ERR, "local access violation work queue error"},
+      {IBV_EVENT_PATH_MIG_ERR, "failed path migration"}};
+  for (const auto& [event, words] : events) {
+    const Texts both =
+        texts([type = event](
+                  FakeVerbs& fake) { fake.raiseOnQp(type, firstQp(fake)); },
+              &wait);
+    expectBoth(both, HasSubstr(words));
+  }
 }
 
 // Nobody knows any more what completes.

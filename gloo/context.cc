@@ -16,7 +16,6 @@ Context::Context(int rank, int size, int base)
   GLOO_ENFORCE(size >= 1, "a group of size ", size);
   GLOO_ENFORCE(rank >= 0 && rank < size, "rank ", rank,
                " is outside a group of size ", size);
-  GLOO_ENFORCE(base >= 2, "base ", base, ": must be 2 or more");
 }
 
 // The plans refer to the transport's context.

@@ -28,7 +28,8 @@ class CollectiveState;  // plans, scratch and profile; gloo/internal/
 // the context is closed: every later operation throws the same cause.
 class GLOO_API Context {
  public:
-  // `base` is the radix of the bcube algorithm, at least 2.
+  // `base` is the radix of the bcube algorithm. Less than 2 counts as 2: who
+  // does not use that algorithm may give anything.
   Context(int rank, int size, int base = 2);
   virtual ~Context();
 

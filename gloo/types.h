@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <ostream>
 #include <type_traits>
 
 #include "gloo/common/common.h"
@@ -104,6 +105,10 @@ struct Operators {
   friend bool operator>=(H a, H b) { return float(a) >= float(b); }
   friend bool operator==(H a, int b) { return a == H(b); }
   friend bool operator!=(H a, int b) { return a != H(b); }
+  // As the float prints.
+  friend std::ostream& operator<<(std::ostream& out, H value) {
+    return out << float(value);
+  }
 };
 
 }  // namespace half_detail

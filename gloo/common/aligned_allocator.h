@@ -9,6 +9,10 @@
 
 GLOO_NAMESPACE_BEGIN
 
+// An alignment that suits the reductions: enough for every vector instruction
+// that they use.
+constexpr size_t kBufferAlignment = 64;
+
 // Memory at multiples of kAlignment bytes, a power of two and at least that of
 // T. Stateless; thread-safe.
 template <typename T, size_t kAlignment>

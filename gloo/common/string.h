@@ -3,16 +3,37 @@
 
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "gloo/config.h"
 
 GLOO_NAMESPACE_BEGIN
 
-// The concatenation of all arguments as operator<< prints them. Thread-safe.
+namespace string_detail {
+
+template <typename T>
+void print(std::ostream& out, const T& value) {
+  out << value;
+}
+
+template <typename T, typename A>
+void print(std::ostream& out, const std::vector<T, A>& values) {
+  const char* space = "";
+  for (const T& value : values) {
+    out << space;
+    print(out, value);
+    space = " ";
+  }
+}
+
+}  // namespace string_detail
+
+// The concatenation of all arguments as operator<< prints them, the elements of
+// vectors with a space between them. Thread-safe.
 template <typename... Args>
 std::string MakeString(const Args&... args) {
   std::ostringstream out;
-  (out << ... << args);
+  (string_detail::print(out, args), ...);
   return out.str();
 }
 

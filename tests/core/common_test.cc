@@ -28,6 +28,12 @@ TEST(AlignedAllocator, VectorsStartAtTheAlignment) {
   }
 }
 
+TEST(AlignedAllocator, TheAlignmentOfBuffersSuitsWideVectors) {
+  std::vector<char, gloo::aligned_allocator<char, gloo::kBufferAlignment>> data(
+      3);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(data.data()) % 32, 0u);
+}
+
 TEST(AlignedAllocator, ASizeThatOverflowsIsRefused) {
   gloo::aligned_allocator<double, 64> allocator;
   EXPECT_THROW(

@@ -67,6 +67,13 @@ class Deriving : public Context {
   void shorten() { timeout_ = timeout_ / 2; }
 };
 
+// Callers without a bcube give 0 there.
+TEST(Context, AnyBaseWillDo) {
+  for (const int base : {-1, 0, 1, 2, 1000}) {
+    EXPECT_EQ(base, Context(0, 1, base).base);
+  }
+}
+
 TEST(Context, MembersArePlainValuesForDerivedClasses) {
   Deriving context(0, 1);
   EXPECT_EQ(0, context.takeThree());

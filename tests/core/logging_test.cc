@@ -4,6 +4,9 @@
 
 #include <exception>
 #include <string>
+#include <vector>
+
+#include "gloo/common/string.h"
 
 namespace {
 
@@ -48,6 +51,16 @@ TEST_F(Logging, ArgumentsOfASilentMessageAreNotEvaluated) {
   int evaluated = 0;
   GLOO_DEBUG(++evaluated);
   EXPECT_EQ(evaluated, 0);
+}
+
+TEST(MakeString, PrintsTheElementsOfVectors) {
+  const std::vector<std::string> keys = {"a", "b"};
+  const std::vector<std::vector<int>> rows = {{1, 2}, {3}};
+  EXPECT_EQ(gloo::MakeString(keys), "a b");
+  EXPECT_EQ(gloo::MakeString("keys ", keys, "; rows ", rows, '.'),
+            "keys a b; rows 1 2 3.");
+  EXPECT_EQ(gloo::MakeString(std::vector<bool>{true, false}), "1 0");
+  EXPECT_EQ(gloo::MakeString(std::vector<int>()), "");
 }
 
 TEST(Enforce, DoesNothingWhenTheConditionHolds) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <sstream>
 #include <type_traits>
 #include <vector>
 
@@ -130,6 +131,13 @@ TYPED_TEST(HalfTest, ComparisonsAreThoseOfNumbers) {
   EXPECT_FALSE(nan < one || nan > one || nan <= one || nan >= one);
   EXPECT_TRUE(two == 2);
   EXPECT_TRUE(two != 1);
+}
+
+TYPED_TEST(HalfTest, PrintsAsTheNumber) {
+  std::ostringstream out;
+  out << TypeParam(1.5) << ' ' << TypeParam(-2) << ' '
+      << TypeParam(0.25) / TypeParam(0);
+  EXPECT_EQ(out.str(), "1.5 -2 inf");
 }
 
 TEST(Float16, GlooConversionFunctionsAgree) {

@@ -56,10 +56,12 @@ VerbsPort openPort(const DeviceAttr& wanted, const Environment& environment) {
   }
   try {
     return std::make_unique<ibverbs::VerbsPoller>(wanted.ibverbs);
+  } catch (const ibverbs::NoDeviceException& e) {
+    GLOO_INFO("no RDMA: ", e.what());
   } catch (const IoException& e) {
     GLOO_INFO("no RDMA: ", e.what());
-    return nullptr;
   }
+  return nullptr;
 }
 #endif
 

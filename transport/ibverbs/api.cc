@@ -150,7 +150,7 @@ const Api* findApi() {
 const Api& api() {
   const LoadedApi& loaded = current();
   if (!loaded.api) {
-    GLOO_THROW_IO_EXCEPTION(loaded.error);
+    throw NoDeviceException(GLOO_ERROR_MSG(loaded.error));
   }
   return *loaded.api;
 }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "gloo/common/error.h"
 #include "gloo/config.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -62,6 +63,12 @@ struct Api {
   decltype(&::ibv_port_state_str) portStateStr = nullptr;
 };
 
+// This host has no RDMA device, or no library for it.
+class NoDeviceException : public InvalidOperationException {
+ public:
+  using InvalidOperationException::InvalidOperationException;
+};
+
 struct LoadedApi {
   std::optional<Api> api;
   std::string error;  // why there is none, and the remedy
@@ -75,7 +82,7 @@ LoadedApi loadApi(const char* library);
 // none. Stays the same, except for replaceApi.
 const Api* findApi();
 
-// As findApi, but throws IoException with the remedy.
+// As findApi, but throws NoDeviceException with the remedy.
 const Api& api();
 
 // For tests, while no object of this transport exists. `replacement` is

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "gloo/common/error.h"
+#include "transport/ibverbs/api.h"
 #include "transport/ibverbs/ports.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -181,7 +182,7 @@ const RdmaDevice& firstUsable(const std::vector<RdmaDevice>& devices,
 ChosenPort choosePort(const std::vector<RdmaDevice>& devices,
                       const WantedPort& wanted) {
   if (devices.empty()) {
-    GLOO_THROW_IO_EXCEPTION(kNoDevice);
+    throw NoDeviceException(GLOO_ERROR_MSG(kNoDevice));
   }
   if (wanted.gidIndex < -1 || wanted.gidIndex > kMaxGidIndex) {
     GLOO_THROW_INVALID_OPERATION_EXCEPTION("GID index ", wanted.gidIndex,

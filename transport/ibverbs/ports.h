@@ -74,8 +74,8 @@ struct ChosenPort {
 // On Ethernet a RoCE v2 GID that leaves its subnet, IPv4 before IPv6; else a
 // link-local one; else RoCE v1. On InfiniBand the LID, unless a GID is wanted
 // or the subnet demands it. Throws, naming what there is and what to do:
-// InvalidOperationException for a device, port or GID that does not exist,
-// IoException when there is no device, or none that can be used now.
+// NoDeviceException when there is none, InvalidOperationException for a device,
+// port or GID that does not exist, IoException when none can be used now.
 ChosenPort choosePort(const std::vector<RdmaDevice>& devices,
                       const WantedPort& wanted);
 

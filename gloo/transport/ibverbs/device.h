@@ -59,9 +59,10 @@ struct attr {
 // IoException when they cannot be listed.
 GLOO_API std::vector<std::string> getDeviceNames();
 
-// Throws InvalidOperationException for a name, port, index or attribute that
-// does not exist, IoException when there is no device or it cannot be used: the
-// text says what there is and what to do.
+// Throws InvalidOperationException when there is no device (so programs that do
+// without one know), and for a name, port, index or attribute that does not
+// exist; IoException when what there is cannot be used. The text says what
+// there is and what to do.
 GLOO_API std::shared_ptr<transport::Device> CreateDevice(
     const struct attr& attr);
 

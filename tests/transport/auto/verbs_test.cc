@@ -67,6 +67,19 @@ class AutoVerbsTest : public testing::Test {
   FakeVerbs verbs_;
 };
 
+// Neither the library nor, with it, a device.
+TEST(AutoWithoutVerbs, IsMadeAllTheSame) {
+  const auto none =
+      transport::ibverbs::loadApi("libibverbs-that-is-not-there.so.1");
+  transport::ibverbs::replaceApi(&none);
+  EXPECT_EQ(makeDevice({})->str().find("ibverbs"), std::string::npos);
+  transport::ibverbs::replaceApi(nullptr);
+  FakeVerbsConfig empty;
+  empty.devices.clear();
+  const FakeVerbs verbs(empty);
+  EXPECT_EQ(makeDevice({})->str().find("ibverbs"), std::string::npos);
+}
+
 // Of ranks 0 to 3, the last one has neither, the one before no shared memory.
 const std::vector<Wanted> kMixed = {
     {true, true}, {true, true}, {false, true}, {false, false}};

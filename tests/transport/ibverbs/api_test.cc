@@ -47,7 +47,7 @@ TEST(VerbsApi, WithoutTheLibraryListingDevicesSaysWhy) {
   try {
     listDevices();
     FAIL() << "listed devices without a library";
-  } catch (const IoException& error) {
+  } catch (const NoDeviceException& error) {
     EXPECT_THAT(error.what(), HasSubstr("apt-get install libibverbs1"));
   }
 }

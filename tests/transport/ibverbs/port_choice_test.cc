@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "gloo/common/error.h"
+#include "transport/ibverbs/api.h"
 #include "transport/ibverbs/ports.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -167,7 +168,7 @@ TEST(PortChoice, OnInfiniBandAGidWhereTheSubnetDemandsIt) {
 }
 
 TEST(PortChoice, NoDeviceNamesTheRemedy) {
-  EXPECT_THAT(refusal<IoException>({}, {}),
+  EXPECT_THAT(refusal<NoDeviceException>({}, {}),
               AllOf(HasSubstr("No RDMA device on this host"),
                     HasSubstr("rdma link add rxe0")));
 }

@@ -77,6 +77,31 @@ inline float roundToOdd(double value) {
   return floatOf(below ? bits + 1 : bits - 1);
 }
 
+// Likewise of an integer that no double holds: more bits are left than a float
+// has.
+inline double roundToOddDouble(uint64_t magnitude) {
+  constexpr uint64_t kBelow = (uint64_t{1} << 11) - 1;  // 64 - 53 bits
+  if (magnitude >> 53 == 0 || (magnitude & kBelow) == 0) {
+    return static_cast<double>(magnitude);
+  }
+  return static_cast<double>((magnitude | (kBelow + 1)) & ~kBelow);
+}
+
+template <typename T>
+double doubleOf(T value) {
+  if constexpr (std::is_integral<T>::value && sizeof(T) == sizeof(uint64_t)) {
+    const auto bits = static_cast<uint64_t>(value);
+    if constexpr (std::is_signed<T>::value) {
+      if (value < 0) {
+        return -roundToOddDouble(0 - bits);
+      }
+    }
+    return roundToOddDouble(bits);
+  } else {
+    return static_cast<double>(value);
+  }
+}
+
 GLOO_API uint16_t float16FromFloat(float value);
 GLOO_API float floatFromFloat16(uint16_t bits);
 GLOO_API uint16_t bfloat16FromFloat(float value);
@@ -123,7 +148,7 @@ struct float16 : half_detail::Operators<float16> {
   template <typename T,
             typename = std::enable_if_t<std::is_arithmetic<T>::value>>
   explicit float16(T value)
-      : float16(half_detail::roundToOdd(static_cast<double>(value))) {}
+      : float16(half_detail::roundToOdd(half_detail::doubleOf(value))) {}
 
   template <typename T>
   std::enable_if_t<std::is_arithmetic<T>::value, float16&> operator=(T value) {
@@ -142,7 +167,7 @@ struct bfloat16 : half_detail::Operators<bfloat16> {
   template <typename T,
             typename = std::enable_if_t<std::is_arithmetic<T>::value>>
   explicit bfloat16(T value)
-      : bfloat16(half_detail::roundToOdd(static_cast<double>(value))) {}
+      : bfloat16(half_detail::roundToOdd(half_detail::doubleOf(value))) {}
 
   template <typename T>
   std::enable_if_t<std::is_arithmetic<T>::value, bfloat16&> operator=(T value) {

@@ -140,6 +140,19 @@ TYPED_TEST(HalfTest, PrintsAsTheNumber) {
   EXPECT_EQ(out.str(), "1.5 -2 inf");
 }
 
+// Just above the middle between two neighbours, by less than a double shows.
+TEST(Bfloat16, LongIntegersAreRoundedOnce) {
+  constexpr int64_t kMiddle = (int64_t{1} << 62) + (int64_t{1} << 54);
+  const float below = std::ldexp(1.0f, 62);
+  const float above = below + std::ldexp(1.0f, 55);
+  EXPECT_EQ(below, float(bfloat16(kMiddle)));  // to even
+  EXPECT_EQ(above, float(bfloat16(kMiddle + 1)));
+  EXPECT_EQ(-above, float(bfloat16(-kMiddle - 1)));
+  EXPECT_EQ(below, float(bfloat16(kMiddle - 1)));
+  EXPECT_EQ(2 * above, float(bfloat16(2 * uint64_t{kMiddle} + 1)));
+  EXPECT_EQ(std::ldexp(1.0f, 64), float(bfloat16(UINT64_MAX)));
+}
+
 TEST(Float16, GlooConversionFunctionsAgree) {
   EXPECT_EQ(gloo::cpu_float2half_rn(1.0f).x, 0x3c00);
   EXPECT_EQ(gloo::cpu_half2float(float16(0.5f)), 0.5f);

@@ -6,20 +6,41 @@
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
 
+namespace {
+
+// From here on, memory is worth more than the time of making it anew.
+constexpr size_t kLong = 4 << 20;
+constexpr uint64_t kPatience = 16;  // calls
+
+// Few different sizes, so that calls of different sizes share; of long ones an
+// eighth too much at most.
+size_t sizeFor(size_t bytes) {
+  const size_t power = std::max<size_t>(4096, std::bit_ceil(bytes));
+  const size_t step = power <= kLong ? power : power / 16;
+  return (bytes + step - 1) / step * step;
+}
+
+}  // namespace
+
 Scratch ScratchPool::take(size_t bytes) {
   if (bytes == 0) {
     return {};
   }
+  takes_++;
+  std::erase_if(free_, [this](const Scratch& scratch) {
+    return scratch.bytes() > kLong && takes_ - scratch.lastUse > kPatience;
+  });
   auto best = free_.end();
   for (auto it = free_.begin(); it != free_.end(); ++it) {
-    if (it->bytes() >= bytes &&
+    // What is used by calls that need little of it would never go.
+    const bool isFit = it->bytes() <= kLong || it->bytes() / 4 <= bytes;
+    if (it->bytes() >= bytes && isFit &&
         (best == free_.end() || it->bytes() < best->bytes())) {
       best = it;
     }
   }
   if (best == free_.end()) {
-    // Few different sizes, so that calls of different sizes share.
-    return Scratch(channel_, std::max<size_t>(4096, std::bit_ceil(bytes)));
+    return Scratch(channel_, sizeFor(bytes));
   }
   Scratch result = std::move(*best);
   free_.erase(best);
@@ -30,6 +51,7 @@ void ScratchPool::give(Scratch scratch) {
   if (scratch.bytes() == 0) {
     return;
   }
+  scratch.lastUse = takes_;
   free_.push_back(std::move(scratch));
   if (free_.size() > kMaxFree) {
     free_.erase(std::min_element(free_.begin(), free_.end(),

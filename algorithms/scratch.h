@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <utility>
@@ -29,11 +30,14 @@ class Scratch {
     memory_ = std::move(other.memory_);
     kept_ = std::move(other.kept_);
     bytes_ = other.bytes_;
+    lastUse = other.lastUse;
     return *this;
   }
 
   char* data() const { return memory_.get(); }
   size_t bytes() const { return memory_ ? bytes_ : 0; }
+
+  uint64_t lastUse = 0;  // for the pool's bookkeeping
 
  private:
   static constexpr std::align_val_t kAlignment{64};
@@ -56,7 +60,8 @@ class ScratchPool {
     free_.reserve(kMaxFree + 1);
   }
 
-  // At least `bytes`: the smallest that fits, else a new one.
+  // At least `bytes`: the smallest that fits, else a new one. What is long, and
+  // was of no use for a while, goes.
   Scratch take(size_t bytes);
   void give(Scratch scratch);
 
@@ -66,6 +71,7 @@ class ScratchPool {
 
   internal::Channel& channel_;
   std::vector<Scratch> free_;
+  uint64_t takes_ = 0;
 };
 
 }  // namespace algorithms

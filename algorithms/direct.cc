@@ -20,6 +20,8 @@ namespace {
 
 // Longer elements would not fit a part of a slot.
 constexpr size_t kMaxElement = 64;
+// What takes longer than an operation may take is longer than this.
+constexpr size_t kTimedBytes = 1 << 20;
 
 }  // namespace
 
@@ -75,7 +77,15 @@ DirectRun::DirectRun(internal::Channel& channel, internal::Lane& lane,
       sharedBytes_(sharedBytes(request.collective, lane.size(), request.counts,
                                request.elementSize)),
       unit_(kLine % request.elementSize == 0 ? kLine : request.elementSize),
-      reduce_{arguments.kernel, arguments.function, request.elementSize},
+      foreign_(arguments.kernel == nullptr && arguments.function != nullptr
+                   ? [this, function = arguments.function](
+                         void* c, const void* a, const void* b, size_t n) {
+                       (*function)(c, a, b, n);
+                       lookAtTime();
+                     }
+                   : internal::ReduceFunction()),
+      reduce_{arguments.kernel, foreign_ ? &foreign_ : nullptr,
+              request.elementSize},
       own_(arguments.own) {}
 
 void DirectRun::run() {
@@ -93,6 +103,10 @@ void DirectRun::run() {
     }
   } const guard{*this};
   try {
+    // Else the clock is not looked at before anything has to be waited for.
+    if (own_ != nullptr || reduce_.isForeign() || sharedBytes_ >= kTimedBytes) {
+      startTime();
+    }
     reduceOwn();
     dispatch();
   } catch (const std::exception& e) {
@@ -108,17 +122,18 @@ void DirectRun::reduceOwn() {
   if (own_ == nullptr) {
     return;
   }
-  deadline_ = Deadline::after(texts_.timeout);  // this may take a while
-  timed_ = true;
   if (word_.announces) {
     announce();  // who contradicts has it before any vector is changed
   }
-  reduceLocally(reduce_, *own_, output_);
+  reduceLocally(reduce_, *own_, output_, [this] { lookAtTime(); });
 }
 
 // ---- Rounds
 
 uint64_t DirectRun::begin() {
+  if (timed_) {
+    lookAtTime();
+  }
   const uint64_t before = lane_.round();
   if (before > lane_.seen()) {
     if (word_.announces) {
@@ -183,9 +198,7 @@ void DirectRun::waitForAll(uint64_t round) {
 void DirectRun::waitFor(int rank, uint64_t round) {
   if (!lane_.isThere(rank, round)) [[unlikely]] {
     if (!timed_) {
-      // The clock is not looked at before anything has to be waited for.
-      deadline_ = Deadline::after(texts_.timeout);
-      timed_ = true;
+      startTime();
     }
     switch (lane_.wait(rank, round, deadline_)) {
       case Lane::Outcome::kThere:
@@ -235,6 +248,17 @@ void DirectRun::compare(int rank, uint64_t round, const Lane::Said& ours,
 }
 
 // ---- Errors
+
+void DirectRun::lookAtTime() {
+  if (timed_ && deadline_.expired()) {
+    fail(Cause::Kind::kTimeout, rank_,
+         MakeString("Timed out after ", texts_.timeout.count(), " ms: rank ",
+                    rank_, " is still at work on its own part"));
+  }
+  if (lane_.failed()) {
+    throwFailure();
+  }
+}
 
 void DirectRun::fail(Cause::Kind kind, int culprit, std::string text) {
   auto cause = std::make_shared<Cause>();

@@ -118,6 +118,7 @@ class DirectRun {
   bool broadcastInPlace(uint64_t round);
   void allgatherInPlace(const size_t* offsets);
   void alltoallInPlace();
+  void reduceScatterInPlace(char* target, const Part& own);
   // The reduction over inputs_, from `at` on, to all outputs_.
   void combineInPlace(size_t at, size_t bytes) const;
   // The same over what others only read, to this rank's own.
@@ -162,6 +163,17 @@ class DirectRun {
   Part partOf(const size_t* offsets, int rank) const;
   size_t longestPart(const size_t* offsets) const;
 
+  // The time is taken from now on.
+  void startTime() {
+    deadline_ = Deadline::after(texts_.timeout);
+    timed_ = true;
+  }
+  // Throws at the deadline, if the time is taken, and once the context has
+  // failed.
+  void lookAtTime();
+  // copy(), with such looks.
+  void copyLong(char* to, const char* from, size_t bytes);
+
   void compare(int rank, uint64_t round, const Lane::Said& ours,
                const Lane::Said& theirs);
   [[noreturn]] void fail(internal::Cause::Kind kind, int culprit,
@@ -182,6 +194,8 @@ class DirectRun {
   const size_t bytes_;  // of the vector, or of a rank's part
   const size_t sharedBytes_;
   const size_t unit_;  // bytes; see whole()
+  // The caller's, with a look at the time after each call; empty: none.
+  const internal::ReduceFunction foreign_;
   const Reducer reduce_;
   const internal::Vectors* const own_;  // as in Arguments
   Deadline deadline_;

@@ -25,6 +25,19 @@
 
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
+namespace {
+
+// Of work that nobody else has a part in, between looks at the time.
+constexpr size_t kTurn = 1 << 20;
+
+template <typename Work>
+void inTurns(size_t bytes, size_t turn, const Work& work) {
+  for (size_t at = 0; at < bytes; at += turn) {
+    work(at, std::min(turn, bytes - at));
+  }
+}
+
+}  // namespace
 
 size_t DirectRun::offeredBytes(int rank) const {
   switch (request_.collective) {
@@ -186,8 +199,27 @@ void DirectRun::reduceInPlace() {
   const auto ranks = static_cast<size_t>(size_);
   const size_t piece = wholeUp((bytes_ + ranks - 1) / ranks);
   const size_t begin = std::min(static_cast<size_t>(rank_) * piece, bytes_);
-  combineInPlace(begin, std::min(piece, bytes_ - begin));
+  inTurns(std::min(piece, bytes_ - begin), whole(kTurn),
+          [&](size_t at, size_t bytes) {
+            combineInPlace(begin + at, bytes);
+            lookAtTime();
+          });
   finishInPlace();
+}
+
+void DirectRun::reduceScatterInPlace(char* target, const Part& own) {
+  inTurns(own.bytes, whole(kTurn), [&](size_t at, size_t bytes) {
+    combineInputs(target + at, own.begin + at, bytes);
+    lookAtTime();
+  });
+  finishInPlace();
+}
+
+void DirectRun::copyLong(char* to, const char* from, size_t bytes) {
+  inTurns(bytes, kTurn, [&](size_t at, size_t part) {
+    copy(to + at, from + at, part);
+    lookAtTime();
+  });
 }
 
 bool DirectRun::broadcastInPlace(uint64_t round) {
@@ -197,7 +229,7 @@ bool DirectRun::broadcastInPlace(uint64_t round) {
   if (!agreed) {
     return false;
   }
-  copy(output_, inputs_[static_cast<size_t>(root)], bytes_);
+  copyLong(output_, inputs_[static_cast<size_t>(root)], bytes_);
   finishInPlace();
   return true;
 }
@@ -206,7 +238,8 @@ void DirectRun::allgatherInPlace(const size_t* offsets) {
   for (int i = 1; i < size_; i++) {
     const int rank = (rank_ + i) % size_;
     const Part part = partOf(offsets, rank);
-    copy(output_ + part.begin, inputs_[static_cast<size_t>(rank)], part.bytes);
+    copyLong(output_ + part.begin, inputs_[static_cast<size_t>(rank)],
+             part.bytes);
   }
   finishInPlace();
 }
@@ -214,8 +247,8 @@ void DirectRun::allgatherInPlace(const size_t* offsets) {
 void DirectRun::alltoallInPlace() {
   for (int i = 1; i < size_; i++) {
     const auto rank = static_cast<size_t>((rank_ + i) % size_);
-    copy(output_ + rank * bytes_,
-         inputs_[rank] + static_cast<size_t>(rank_) * bytes_, bytes_);
+    copyLong(output_ + rank * bytes_,
+             inputs_[rank] + static_cast<size_t>(rank_) * bytes_, bytes_);
   }
   finishInPlace();
 }

@@ -238,8 +238,7 @@ void DirectRun::reduceScatter() {
       offer(input_);
     }
     if (agreeOnOffers()) {
-      combineInputs(target, own.begin, own.bytes);
-      return finishInPlace();
+      return reduceScatterInPlace(target, own);
     }
   }
   size_t c = 0;

@@ -46,7 +46,7 @@ void Executor::run(const Run& run) {
   head_ = 0;
   inFlight_ = 0;
   deadline_.reset();
-  if (!brief_ || run.own != nullptr) {
+  if (!brief_ || run.own != nullptr || run.reduce.isForeign()) {
     deadline_ = Deadline::after(run.timeout);
   }
   std::fill(states_.begin(), states_.end(), kWaiting);
@@ -91,10 +91,24 @@ void Executor::refuseFailed() const {
   }
 }
 
-void Executor::reduceOwn() const {
+void Executor::reduceOwn() {
   if (run_->own != nullptr) {
     reduceLocally(run_->reduce, *run_->own,
-                  run_->memory[static_cast<size_t>(Memory::kOutput)]);
+                  run_->memory[static_cast<size_t>(Memory::kOutput)], [this] {
+                    lookAtTime();
+                    refuseFailed();
+                  });
+  }
+}
+
+// After work of this rank's own. (That the context has failed is seen by what
+// is in flight.)
+void Executor::lookAtTime() {
+  if (deadline_ && deadline_->expired()) {
+    const int rank = run_->channel->rank();
+    fail(Cause::Kind::kTimeout, rank,
+         MakeString("Timed out after ", run_->timeout.count(), " ms: rank ",
+                    rank, " is still at work on its own part"));
   }
 }
 
@@ -217,6 +231,7 @@ void Executor::perform(const Action& action) {
   }
   if (action.bytes >= kPollBytes) {
     run_->channel->poll();
+    lookAtTime();
   }
 }
 
@@ -233,9 +248,13 @@ void Executor::reduce(const Action& action) {
   for (size_t done = 0; done < action.bytes; done += piece) {
     if (done > 0) {
       run_->channel->poll();
+      lookAtTime();
     }
     reducer(target + done, left + done, right + done,
             std::min(piece, action.bytes - done));
+    if (reducer.isForeign()) {
+      lookAtTime();
+    }
   }
 }
 

@@ -58,7 +58,8 @@ class Executor {
   using Operation = internal::Operation;
 
   void refuseFailed() const;
-  void reduceOwn() const;
+  void reduceOwn();
+  void lookAtTime();
   bool sweep();
   bool sweepReceives(size_t end);
   void wait();

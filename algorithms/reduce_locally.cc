@@ -13,7 +13,7 @@ constexpr size_t kChunkBytes = 32 * 1024;
 }  // namespace
 
 void reduceLocally(const Reducer& reduce, const internal::Vectors& vectors,
-                   void* target) {
+                   void* target, const std::function<void()>& between) {
   if (vectors.size() < 2) {
     return;
   }
@@ -28,6 +28,9 @@ void reduceLocally(const Reducer& reduce, const internal::Vectors& vectors,
     for (size_t i = 1; i < vectors.size(); i++) {
       reduce(at(target, done), at(i == 1 ? vectors[0].data : target, done),
              at(vectors[i].data, done), part);
+    }
+    if (between) {
+      between();
     }
   }
 }

@@ -16,6 +16,9 @@ struct Reducer {
   const internal::ReduceFunction* function = nullptr;  // else nothing to do
   size_t elementSize = 1;
 
+  // What it does, and how long that takes, is the caller's.
+  bool isForeign() const { return kernel == nullptr && function != nullptr; }
+
   void operator()(void* c, const void* a, const void* b, size_t bytes) const {
     if (kernel != nullptr) {
       kernel(c, a, b, bytes / elementSize);

@@ -14,7 +14,9 @@
 #include <thread>
 
 #include "gloo/barrier.h"
+#include "gloo/common/error.h"
 #include "gloo/context.h"
+#include "gloo/transport/shm/allocate.h"
 #include "gloo/transport/shm/device.h"
 #include "gloo/types.h"
 #include "tests/algorithms/lanes.h"
@@ -242,6 +244,22 @@ TEST(SharedMemory, WhatOneRankAloneOffersTakesNoDescriptors) {
     }
     reduce(VectorMemory::kShared);  // takes all that was handed over
     EXPECT_LE(descriptors(), before + 4);
+  });
+}
+
+// A copy of 128 MiB takes longer than that.
+TEST(SharedMemory, TheDeadlineEndsARankThatIsAtWork) {
+  spawnContexts(Mode::kThreads, makeDevice, 2, [](const auto& context) {
+    constexpr size_t kCount = 32 << 20;
+    auto memory = transport::shm::allocate(kCount * sizeof(int));
+    auto* const values = static_cast<int*>(memory.data());
+    std::vector<int> other(context->rank == 0 ? 0 : kCount);
+    BroadcastOptions opts(context);
+    opts.setRoot(0);
+    opts.setOutput(context->rank == 0 ? values : other.data(), kCount);
+    broadcast(opts);
+    opts.setTimeout(std::chrono::milliseconds(2));
+    EXPECT_THROW(broadcast(opts), TimeoutException);
   });
 }
 

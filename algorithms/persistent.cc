@@ -1,7 +1,6 @@
 #include "gloo/internal/persistent.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -105,6 +104,12 @@ class Base : public Persistent {
     kept_.push_back(state_->channel().keep(data, bytes));
   }
 
+  // The same, of memory that goes after its registration.
+  char* make(size_t bytes) {
+    keep(made_.emplace_back(bytes).data(), bytes);
+    return made_.back().data();
+  }
+
   void runPlan(void* data) { runPlan(data, data); }
   void runPlan(const void* input, void* output) {
     arguments_.input = input;
@@ -122,6 +127,7 @@ class Base : public Persistent {
   Request request_;
   Arguments arguments_;
   std::optional<Lease> lease_;
+  std::vector<std::vector<char>> made_;
   std::vector<std::unique_ptr<KeptMemory>> kept_;
 };
 
@@ -294,21 +300,19 @@ class Exchange final : public Base {
           std::find(peers.begin(), peers.end(), rank) != peers.end();
       offsets_.push_back(offsets_.back() + (isPeer ? bytes : 0));
     }
-    sent_.resize(offsets_.back());
-    received_.resize(offsets_.back());
     Request request = requestOf(Collective::kAlltoallv, call_);
     request.counts.sendOffsets = request.counts.recvOffsets = offsets_.data();
     prepare(request);
-    keep(sent_.data(), sent_.size());
-    keep(received_.data(), received_.size());
+    sent_ = make(offsets_.back());
+    received_ = make(offsets_.back());
   }
 
-  void runOnce() override { runPlan(sent_.data(), received_.data()); }
+  void runOnce() override { runPlan(sent_, received_); }
 
  private:
   std::vector<size_t> offsets_;
-  std::vector<char> sent_;
-  std::vector<char> received_;
+  char* sent_ = nullptr;
+  char* received_ = nullptr;
 };
 
 std::vector<int> partnersOf(const Context& context, int destinations) {

@@ -77,6 +77,7 @@ ReduceFunction reduceFunctionOf(const ReductionFunction<T>* function) {
   using Pointer = void (*)(void*, const void*, const void*, size_t);
   using Known = ReductionFunction<T>;
   constexpr ElementType kType = elementTypeOf<T>();
+  GLOO_ENFORCE(function != nullptr, "no reduce function: it is null");
   if constexpr (kType != ElementType::kUnknown) {
     if (function == Known::sum) {
       return static_cast<Pointer>(&::gloo::sum<T>);

@@ -293,6 +293,10 @@ TEST(Classes, Allreduce) {
     checkClass<AllreduceRingChunked>(size, 1);
     checkClass<AllreduceHalvingDoubling>(size, 1000);
     checkClass<AllreduceBcube>(size, 100);
+    // By the algorithms that they are named after.
+    checkClass<AllreduceRing>(size, 20001);
+    checkClass<AllreduceHalvingDoubling>(size, 20001);
+    checkClass<AllreduceBcube>(size, 20001);
   }
 }
 

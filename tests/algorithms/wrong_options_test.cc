@@ -234,5 +234,12 @@ TEST_F(WrongOptions, OfObjectsWithCountsThatNoMemoryHolds) {
   });
 }
 
+TEST_F(WrongOptions, ANullFunctionOfAClass) {
+  expectError("null", [&] {
+    AllreduceRing<float>(context_, {at_}, 10,
+                         static_cast<const ReductionFunction<float>*>(nullptr));
+  });
+}
+
 }  // namespace
 GLOO_NAMESPACE_END

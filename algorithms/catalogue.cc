@@ -38,13 +38,16 @@ constexpr AlgorithmInfo kCatalogue[] = {
     {kAllreduce, 2, "halving_doubling", allreduceHalvingDoubling,
      powerOfTwoBlocks, work::halvingDoubling},
     {kAllreduce, 3, "ring", allreduceRing, blockPerRank, work::allreduceRing},
-    {kAllreduce, 4, "bcube", allreduceBcube, blockPerRank, work::bcube},
+    {kAllreduce, 4, "bcube", allreduceBcube, blockPerRank, work::bcube, nullptr,
+     nullptr, false, true},
     {kAllreduce, 5, "flat", allreduceFlat, oneBlock, work::flatAllreduce,
      nullptr, blockPerRank},
     {kAllreduce, 6, "hierarchical_ring", allreduceHierarchicalRing,
      lanesTimesHosts, work::hierarchicalRing, isMixed},
     {kAllreduce, 7, "hierarchical_doubling", allreduceHierarchicalDoubling,
      lanes, work::hierarchicalDoubling, isMixed},
+    {kAllreduce, 14, kInOrder, allreduceInOrder, blockPerRank,
+     work::gatheredInOrder, nullptr, nullptr, true},
     {kBroadcast, 8, "binomial", broadcastBinomial, oneBlock, work::binomial},
     {kBroadcast, 9, "scatter_allgather", broadcastScatterAllgather,
      blockPerRank, work::scatterAllgather},
@@ -60,6 +63,8 @@ constexpr AlgorithmInfo kCatalogue[] = {
      work::rabenseifnerReduce},
     {kReduce, 18, "hierarchical", reduceHierarchical, lanes,
      work::hierarchicalReduce, isMixed},
+    {kReduce, 19, kInOrder, reduceInOrder, blockPerRank, work::collectedInOrder,
+     nullptr, nullptr, true},
     {kScatter, 20, "flat", scatterFlat, nullptr, work::directRooted},
     {kScatter, 21, "binomial", scatterBinomial, nullptr, work::binomialGather},
     {kGather, 24, "flat", gatherFlat, nullptr, work::directRooted},
@@ -91,6 +96,8 @@ constexpr AlgorithmInfo kCatalogue[] = {
      work::directReduce},
     {kReduceScatter, 43, "hierarchical", reduceScatterHierarchical, nullptr,
      work::hierarchicalReduceScatter, isMixed},
+    {kReduceScatter, 54, kInOrder, reduceScatterInOrder, nullptr,
+     work::scatteredInOrder, nullptr, nullptr, true},
     {kReduceScatterv, 44, "ring", reduceScatterRing, nullptr,
      work::reduceScatterRing},
     {kReduceScatterv, 45, "recursive_halving", reduceScatterHalving, nullptr,
@@ -99,6 +106,8 @@ constexpr AlgorithmInfo kCatalogue[] = {
      work::directReduce},
     {kReduceScatterv, 47, "hierarchical", reduceScatterHierarchical, nullptr,
      work::hierarchicalReduceScatter, isMixed},
+    {kReduceScatterv, 55, kInOrder, reduceScatterInOrder, nullptr,
+     work::scatteredInOrder, nullptr, nullptr, true},
     {kAlltoall, 48, "pairwise", alltoallPairwise, nullptr, work::direct},
     {kAlltoall, 49, "bruck", alltoallBruck, nullptr, work::alltoallBruck,
      nullptr, twice},
@@ -135,8 +144,6 @@ std::string_view nameOf(Collective collective) {
       return "alltoall";
     case Collective::kAlltoallv:
       return "alltoallv";
-    case Collective::kPairwiseExchange:
-      return "pairwise_exchange";
   }
   return "unknown operation";
 }
@@ -217,7 +224,6 @@ Layouts layoutsOf(const AlgorithmInfo& algorithm, const Setting& s,
     }
     case Collective::kAlltoall:
     case Collective::kAlltoallv:
-    case Collective::kPairwiseExchange:
       break;
   }
   const Layout out = perRank(c.recvOffsets);

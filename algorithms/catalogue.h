@@ -29,7 +29,6 @@ enum class Collective : uint8_t {
   kReduceScatterv = 11,
   kAlltoall = 12,
   kAlltoallv = 13,
-  kPairwiseExchange = 14,
 };
 
 std::string_view nameOf(Collective collective);
@@ -70,6 +69,9 @@ struct AlgorithmInfo {
   // How often the scratch area has the blocks of the output; null: once. Only
   // where blocks are equal, or there is one.
   int (*scratchTimes)(const Setting& setting) = nullptr;
+  // It runs where it is asked for by name, however cheap it is.
+  bool byNameOnly = false;
+  bool usesRadix = false;  // of the setting
 
   bool offers(const Setting& setting) const {
     return supports == nullptr || supports(setting);
@@ -88,6 +90,9 @@ const AlgorithmInfo* findAlgorithm(Collective collective,
 // In check words: by memory that all ranks have mapped, without a schedule
 // (direct.h).
 constexpr uint8_t kDirectId = 63;
+
+// The algorithm of those that reduce which gives the bits that lanes give.
+inline constexpr char kInOrder[] = "in_order";
 
 // For check words: never throws.
 std::string_view nameOfAlgorithm(uint8_t id);

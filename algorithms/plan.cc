@@ -36,34 +36,9 @@ class Hash {
   uint64_t value_ = 0xcbf29ce484222325;
 };
 
-// What else decides how a schedule cuts the vector, as far as it does: longest
-// segment and radix.
-struct Cut {
-  size_t segmentBytes = Request().maxSegmentBytes;
-  int radix = 2;
-
-  bool operator==(const Cut&) const = default;
-};
-
-Cut cutOf(const Request& request, int size, uint8_t algorithm, int radix) {
-  Cut cut;
-  if (algorithm == kDirectId) {
-    return cut;
-  }
-  const size_t bytes = sharedBytes(request.collective, size, request.counts,
-                                   request.elementSize);
-  if (std::min(request.maxSegmentBytes, cut.segmentBytes) < bytes) {
-    cut.segmentBytes = std::min(request.maxSegmentBytes, bytes);
-  }
-  if (nameOfAlgorithm(algorithm) == "bcube") {
-    cut.radix = std::max(cut.radix, std::min(radix, size));
-  }
-  return cut;
-}
-
 // Of what all ranks know. (A root beyond its 8 bits, the number of vectors that
 // an average is of, and a cut that is not the usual one are mixed in.)
-uint32_t hashOfCounts(const Request& request, int size, const Cut& cut) {
+uint32_t hashOfCounts(const Request& request, int size, uint64_t cut) {
   // Where each rank has counts of its own, there is nothing to agree on.
   const bool agree = request.collective != Collective::kGatherv &&
                      request.collective != Collective::kAlltoallv;
@@ -74,8 +49,7 @@ uint32_t hashOfCounts(const Request& request, int size, const Cut& cut) {
           : nullptr;
   const uint64_t count = agree ? request.counts.count : 0;
   const auto beyond = static_cast<uint64_t>(request.root) >> 8;
-  const bool usualCut = cut == Cut();
-  if (offsets == nullptr && beyond == 0 && request.vectors <= 1 && usualCut &&
+  if (offsets == nullptr && beyond == 0 && request.vectors <= 1 && cut == 0 &&
       count < internal::CheckFields::kExactCounts) {
     return internal::CheckFields::exactCount(count);
   }
@@ -85,9 +59,8 @@ uint32_t hashOfCounts(const Request& request, int size, const Cut& cut) {
   if (request.vectors > 1) {
     hash.add(request.vectors);
   }
-  if (!usualCut) {
-    hash.add(cut.segmentBytes);
-    hash.add(static_cast<uint64_t>(cut.radix));
+  if (cut != 0) {
+    hash.add(cut);
   }
   if (offsets != nullptr) {
     std::for_each(offsets, offsets + size + 1,
@@ -107,7 +80,7 @@ Plan::Plan(const Request& request, int rank, int size, int radix,
       program_(makeProgram(rank, radix, selection)),
       longInput_(extentOfMessages(program_, Memory::kInput, eagerBytes)),
       longOutput_(extentOfMessages(program_, Memory::kOutput, eagerBytes)),
-      check_(checkOf(request_, size, algorithm_->id, radix)),
+      check_(checkOf(request_, size, algorithm_->id, cut_)),
       executor_(program_) {}
 
 bool Plan::serves(const Request& r) const {
@@ -139,6 +112,7 @@ Program Plan::makeProgram(int rank, int radix, const Selection& selection) {
                   request_.elementSize),
       request_.forced, request_.maxSegmentBytes, request_.elementSize);
   algorithm_ = choice.algorithm;
+  cut_ = cutOf(choice, setting, selection);
   ExpandOptions options;
   options.elementSize = request_.elementSize;
   options.segmentBytes = choice.segmentBytes;
@@ -152,6 +126,32 @@ Program Plan::makeProgram(int rank, int radix, const Selection& selection) {
   copiedBytes_ =
       request_.copiesInput ? layouts.input.elements * request_.elementSize : 0;
   return expand(algorithm_->schedule(setting), layouts, options);
+}
+
+// As far as it is not what ranks that say nothing of it have: the longest
+// segment, and the radix.
+uint64_t Plan::cutOf(const Choice& choice, const Setting& setting,
+                     const Selection& selection) const {
+  const size_t bytes = sharedBytes(request_.collective, size_, request_.counts,
+                                   request_.elementSize);
+  const auto segmentOf = [&](const Choice& c) {
+    return std::min(c.segmentBytes, bytes);
+  };
+  constexpr size_t kUsualLimit = Request().maxSegmentBytes;
+  size_t usual = segmentOf(choice);
+  if (request_.maxSegmentBytes != kUsualLimit) {
+    usual = segmentOf(selection.estimate(*choice.algorithm, setting, bytes,
+                                         kUsualLimit, request_.elementSize));
+  }
+  const int radix =
+      choice.algorithm->usesRadix ? std::min(setting.radix, size_) : 2;
+  if (segmentOf(choice) == usual && radix <= 2) {
+    return 0;
+  }
+  Hash hash;
+  hash.add(segmentOf(choice));
+  hash.add(static_cast<uint64_t>(std::max(2, radix)));
+  return uint64_t{hash.value()} + 1;
 }
 
 Extent extentOfMessages(const Program& program, Memory memory, size_t bytes) {
@@ -173,7 +173,7 @@ Extent extentOfMessages(const Program& program, Memory memory, size_t bytes) {
 }
 
 uint64_t checkOf(const Request& request, int size, uint8_t algorithm,
-                 int radix) {
+                 uint64_t cut) {
   internal::CheckFields fields;
   fields.operation = static_cast<uint8_t>(request.collective);
   fields.type = static_cast<uint8_t>(request.type);
@@ -185,8 +185,7 @@ uint64_t checkOf(const Request& request, int size, uint8_t algorithm,
       std::min<int>(15, std::bit_width(request.elementSize - 1)));
   fields.algorithm = algorithm;
   fields.rootHash = static_cast<uint8_t>(request.root);
-  fields.countHash =
-      hashOfCounts(request, size, cutOf(request, size, algorithm, radix));
+  fields.countHash = hashOfCounts(request, size, cut);
   return fields.pack();
 }
 

@@ -38,9 +38,9 @@ struct Request {
 };
 
 // The word by which ranks see that they agree about it; see Channel::begin.
-// `radix`: as in Setting.
+// `cut`: stands for how the schedule cuts the vector; 0: as usual.
 uint64_t checkOf(const Request& request, int size, uint8_t algorithm,
-                 int radix);
+                 uint64_t cut = 0);
 
 // One thread at a time.
 class Plan {
@@ -75,6 +75,8 @@ class Plan {
 
  private:
   Program makeProgram(int rank, int radix, const Selection& selection);
+  uint64_t cutOf(const Choice& choice, const Setting& setting,
+                 const Selection& selection) const;
 
   const int size_;
   Request request_;
@@ -82,6 +84,7 @@ class Plan {
   std::vector<size_t> recvOffsets_;
   const AlgorithmInfo* algorithm_ = nullptr;
   size_t copiedBytes_ = 0;
+  uint64_t cut_ = 0;
   const Program program_;
   const Extent longInput_;
   const Extent longOutput_;

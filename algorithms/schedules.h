@@ -46,6 +46,14 @@ Exchanges bcubeExchanges(const Setting& setting);
 // Inference", arXiv 2504.09014, 2025. 1 block.
 Schedule allreduceFlat(const Setting& setting);
 
+// For operations that reduce and find no idle lane (docs/shm.md): along the
+// chain of the ranks, as in lanes. A reduce-scatter by exchanges with rank 0,
+// rank 1, ..., one after the other; then each rank sends its sum to the others
+// (or to the root). No paper: it is what lanes do, in messages. `size` blocks.
+Schedule allreduceInOrder(const Setting& setting);
+Schedule reduceInOrder(const Setting& setting);
+Schedule reduceScatterInOrder(const Setting& setting);
+
 // Thakur et al. 2005, section 4.2 (short messages). 1 block.
 Schedule broadcastBinomial(const Setting& setting);
 

@@ -14,8 +14,10 @@ GLOO_NAMESPACE_BEGIN
 namespace algorithms {
 namespace {
 
+// Not where the hosts are not known.
 bool onOneHost(const std::vector<int>& hostOfRank) {
-  return std::all_of(hostOfRank.begin(), hostOfRank.end(),
+  return !hostOfRank.empty() &&
+         std::all_of(hostOfRank.begin(), hostOfRank.end(),
                      [&](int host) { return host == hostOfRank.front(); });
 }
 
@@ -273,7 +275,7 @@ Choice Selection::choose(Collective collective, const Setting& setting,
   }
   Choice best;
   for (const AlgorithmInfo& info : algorithmsOf(collective)) {
-    if (!info.offers(setting)) {
+    if (info.byNameOnly || !info.offers(setting)) {
       continue;
     }
     const Choice choice =

@@ -37,7 +37,7 @@ std::vector<AlgorithmNames> algorithmNames(Context& context) {
     if (all.empty() || all.back().collective != collective) {
       all.push_back({collective, {}});
     }
-    if (info.offers(setting)) {
+    if (info.offers(setting) && !info.byNameOnly) {
       all.back().algorithms.emplace_back(info.name);
     }
   }
@@ -62,6 +62,23 @@ uint64_t nextSerial() {
       nameOf(request.collective), " tag ", tag,
       ": another call with this tag is under way on the same context; "
       "concurrent calls need distinct tags"));
+}
+
+bool isReduction(Collective collective) {
+  switch (collective) {
+    case Collective::kAllreduce:
+    case Collective::kReduce:
+    case Collective::kReduceScatter:
+    case Collective::kReduceScatterv:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// With the other collectives; see tagOf().
+bool hasSharedTag(uint64_t slot) {
+  return slot >> 56 < internal::kFirstOwnPrefix;
 }
 
 class LaneUse {
@@ -145,15 +162,19 @@ State& State::of(Context& context) {
   return static_cast<State&>(context.collectiveState());
 }
 
-Lease State::checkOut(const Request& request, uint64_t slot) {
-  MutexLock lock(mutex_);
-  if (running_ > 0) {
-    for (const auto& plan : plans_) {
-      if (plan->inUse && internal::tagOf(plan->slot) == internal::tagOf(slot)) {
-        throwTagInUse(request, (slot >> 24) & 0xffffffff);
-      }
-    }
+Lease State::checkOut(const Request& wanted, uint64_t slot) {
+  const uint64_t tag = internal::tagOf(slot);
+  Lease lease = checkOutAny(overLinks(wanted), slot);
+  // In this order: runDirect() looks at the plans, then enters a lane.
+  if (direct_ != nullptr && direct_->isRunning(tag)) {
+    throwTagInUse(wanted, (slot >> 24) & 0xffffffff);
   }
+  return lease;
+}
+
+Lease State::checkOutAny(const Request& request, uint64_t slot) {
+  MutexLock lock(mutex_);
+  refuseIfPlanned(request, slot);
   Plan& plan = last_ != nullptr && !last_->inUse && last_->serves(request)
                    ? *last_
                    : planFor(request);
@@ -162,15 +183,38 @@ Lease State::checkOut(const Request& request, uint64_t slot) {
   plan.inUse = true;
   plan.slot = slot;
   plan.lastUse = ++uses_;
-  running_++;
+  running_ += hasSharedTag(slot) ? 1 : 0;
   return Lease(*this, plan, std::move(scratch));
 }
 
 void State::checkIn(Plan& plan, Scratch scratch) {
   MutexLock lock(mutex_);
   plan.inUse = false;
-  running_--;
+  running_ -= hasSharedTag(plan.slot) ? 1 : 0;
   scratch_.give(std::move(scratch));
+}
+
+// Objects' tags are their own, and their plans are in use all the time.
+void State::refuseIfPlanned(const Request& request, uint64_t slot) const {
+  if (running_ == 0 || !hasSharedTag(slot)) {
+    return;
+  }
+  for (const auto& plan : plans_) {
+    if (plan->inUse && internal::tagOf(plan->slot) == internal::tagOf(slot)) {
+      throwTagInUse(request, (slot >> 24) & 0xffffffff);
+    }
+  }
+}
+
+// Whether there is an idle lane may differ from run to run. Two ranks have but
+// one order of operands.
+Request State::overLinks(const Request& wanted) const {
+  Request request = wanted;
+  if (channel_.size() > 2 && isReduction(wanted.collective) &&
+      isDirect(wanted)) {
+    request.forced = kInOrder;
+  }
+  return request;
 }
 
 Plan& State::planFor(const Request& request) {
@@ -207,7 +251,7 @@ void State::run(const Lease& lease, const Request& request,
                 const Arguments& arguments) {
   if (!isDirect(request) ||
       !runDirect(request, arguments,
-                 checkOf(request, channel_.size(), kDirectId, radix_))) {
+                 checkOf(request, channel_.size(), kDirectId))) {
     runPlan(lease, request, arguments);
   }
 }
@@ -255,6 +299,10 @@ bool State::runDirect(const Request& request, const Arguments& arguments,
                       uint64_t check) {
   const uint64_t slot = Slot::build(arguments.prefix, arguments.tag);
   const uint64_t tag = internal::tagOf(slot);
+  if (running_.load(std::memory_order_relaxed) > 0) {
+    MutexLock lock(mutex_);
+    refuseIfPlanned(request, slot);
+  }
   const LaneUse use(*direct_, tag, arguments.timeout);
   if (use.entry().inUse) {
     throwTagInUse(request, arguments.tag);
@@ -298,7 +346,7 @@ void State::run(const Request& request, const Arguments& arguments,
   if (!isDirect(request)) {
     return runOverLinks(request, arguments);
   }
-  const uint64_t check = checkOf(request, channel_.size(), kDirectId, radix_);
+  const uint64_t check = checkOf(request, channel_.size(), kDirectId);
   if (!runDirect(request, arguments, check)) {
     runOverLinks(request, arguments);
   }

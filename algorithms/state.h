@@ -112,6 +112,9 @@ class State final : public internal::CollectiveState,
  private:
   friend class Lease;
   bool isDirect(const Request& request) const;
+  // What is planned for the links: if it might as well run in a lane, what
+  // gives the same bits there.
+  Request overLinks(const Request& wanted) const;
   bool runDirect(const Request& request, const Arguments& arguments,
                  uint64_t check);
   void runPlan(const Lease& lease, const Request& request,
@@ -120,7 +123,11 @@ class State final : public internal::CollectiveState,
   void prepare(const internal::CollectiveOptions& options,
                const Request& request, const Arguments& arguments,
                uint64_t check);
+  Lease checkOutAny(const Request& request, uint64_t slot);
   void checkIn(Plan& plan, Scratch scratch);
+  // Throws if a call with the slot's tag is over the links.
+  void refuseIfPlanned(const Request& request, uint64_t slot) const
+      GLOO_REQUIRES(mutex_);
   Plan& planFor(const Request& request) GLOO_REQUIRES(mutex_);
   void evictOne() GLOO_REQUIRES(mutex_);
 
@@ -135,7 +142,8 @@ class State final : public internal::CollectiveState,
   std::vector<std::unique_ptr<Plan>> plans_ GLOO_GUARDED_BY(mutex_);
   ScratchPool scratch_ GLOO_GUARDED_BY(mutex_);
   Plan* last_ GLOO_GUARDED_BY(mutex_) = nullptr;
-  size_t running_ GLOO_GUARDED_BY(mutex_) = 0;
+  // Plans in use by calls; changed under the lock.
+  std::atomic<size_t> running_{0};
   uint64_t uses_ GLOO_GUARDED_BY(mutex_) = 0;
 };
 

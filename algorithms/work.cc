@@ -173,6 +173,34 @@ Work directReduce(const Setting& s) {
   return work;
 }
 
+// No message waits for another, but each rank's are one after the other: the
+// last meeting is that of the last two ranks.
+Work scatteredInOrder(const Setting& s) {
+  Work work = directReduce(s);
+  work.messages = std::max(0, 2 * s.size - 3);
+  work.copied = s.size > 1 ? 1.0 / s.size : 0;
+  return work;
+}
+
+Work gatheredInOrder(const Setting& s) {
+  Work work = scatteredInOrder(s);
+  work.rounds *= 2;
+  work.moved *= 2;
+  work.messages = std::max(0, 3 * s.size - 4);
+  return work;
+}
+
+// The root has its last meeting the later the higher its number is.
+Work collectedInOrder(const Setting& s) {
+  Work work = gatheredInOrder(s);
+  work.bothWays = 3 * others(s.size);  // of the root, which collects
+  if (s.size > 2) {
+    const int late = std::max(0, s.root - 1) - (s.root == s.size - 1 ? 1 : 0);
+    work.messages = 2 * s.size - 1 + late;
+  }
+  return work;
+}
+
 Work alltoallBruck(const Setting& s) {
   double blocks = 0;
   for (int bit = 1; bit < s.size; bit *= 2) {

@@ -12,6 +12,10 @@ Work allreduceRing(const Setting& s);
 Work bcube(const Setting& s);
 Work flatAllreduce(const Setting& s);
 
+Work gatheredInOrder(const Setting& s);
+Work collectedInOrder(const Setting& s);
+Work scatteredInOrder(const Setting& s);
+
 Work dissemination(const Setting& s);
 Work binomial(const Setting& s);
 Work scatterAllgather(const Setting& s);

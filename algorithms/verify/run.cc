@@ -339,7 +339,6 @@ class World {
         return algebra_.isInput(value, block, within);
       case Collective::kAlltoall:
       case Collective::kAlltoallv:
-      case Collective::kPairwiseExchange:
         return algebra_.isInput(value, block, sendOffset(block, rank) + within);
     }
     return false;

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "algorithms/plan.h"
 #include "gloo/allreduce.h"
 #include "gloo/reduce.h"
 #include "gloo/reduce_scatter.h"
@@ -142,6 +143,41 @@ TEST(Agreement, OfTheOthersIsNotAboutTheBase) {
     opts.setAlgorithm(AllreduceOptions::RING);
     allreduce(opts);
   }));
+}
+
+// Whoever agrees sends what the other expects.
+TEST(Agreement, IsAboutTheSegmentsThatAreSent) {
+  using namespace algorithms;
+  const auto cuts = [](const Plan& plan) {
+    std::vector<size_t> bytes;
+    for (const Action& action : plan.program().actions) {
+      bytes.push_back(action.bytes);
+    }
+    return bytes;
+  };
+  int agreeing = 0;
+  for (const char* transport : {"ibverbs", "shm", "tcp"}) {
+    for (const size_t bytes : {3000, 70000, 700000, 1300000, 5000000}) {
+      internal::Profile profile;
+      profile.hostOfRank = {0, 1, 2};
+      const Selection selection(profile, 3, transport);
+      Request request;
+      request.collective = Collective::kAllreduce;
+      request.counts.count = bytes;
+      const Plan usual(request, 0, 3, 2, selection, 0);
+      for (const size_t limit :
+           {1000, 4096, 50000, 600000, 800000, 1500000, 6000000}) {
+        request.maxSegmentBytes = limit;
+        const Plan other(request, 0, 3, 2, selection, 0);
+        if (usual.check() == other.check()) {
+          EXPECT_EQ(cuts(usual), cuts(other))
+              << transport << ", " << bytes << " bytes, limit " << limit;
+          agreeing++;
+        }
+      }
+    }
+  }
+  EXPECT_GT(agreeing, 20);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 
+#include "gloo/barrier.h"
 #include "gloo/context.h"
 #include "gloo/internal/channel.h"
 #include "gloo/internal/check.h"
@@ -33,6 +34,45 @@ inline internal::Lane& laneOf(const std::shared_ptr<Context>& context,
   direct.leave(*entry.lane);
   return *entry.lane;
 }
+
+// Keeps all four of them, so that other operations take the links. `tag`: the
+// first of those that it uses. On all ranks alike.
+class AllLanes {
+ public:
+  AllLanes(const std::shared_ptr<Context>& context, uint32_t tag)
+      : direct_(*internal::Channel::of(Inside::transport(*context)).direct()) {
+    // Each claims a lane that all have left, since they have come here.
+    BarrierOptions opts(context);
+    for (uint32_t i = 0; i < kLanes; i++) {
+      opts.setTag(tag + i);
+      barrier(opts);
+    }
+    for (uint32_t i = 0; i < kLanes; i++) {
+      lanes_[i] = enter(tag + i).lane;
+    }
+  }
+  ~AllLanes() {
+    for (internal::Lane* lane : lanes_) {
+      if (lane != nullptr) {
+        direct_.leave(*lane);
+      }
+    }
+  }
+  AllLanes(const AllLanes&) = delete;
+  AllLanes& operator=(const AllLanes&) = delete;
+
+ private:
+  static constexpr size_t kLanes = 4;
+
+  internal::Direct::Entry enter(uint64_t tag) {
+    const auto entry = direct_.enter(tag, std::chrono::seconds(10));
+    EXPECT_NE(entry.lane, nullptr);
+    return entry;
+  }
+
+  internal::Direct& direct_;
+  internal::Lane* lanes_[kLanes] = {};
+};
 
 }  // namespace test
 GLOO_NAMESPACE_END

@@ -130,7 +130,7 @@ void MismatchOracle::prepare(int rank, const RankCall& call, bool direct) {
     self.isDirect = true;
     self.reads = readsOf(call, firstRequest, rank, size);
     self.word =
-        internal::withSequence(checkOf(firstRequest, size, kDirectId, 2), 1);
+        internal::withSequence(checkOf(firstRequest, size, kDirectId), 1);
     return;
   }
   const std::vector<size_t> offsets = offsetsOf(call);

@@ -28,8 +28,10 @@ std::string chosen(const Profile& profile, int size, size_t bytes,
 
 TEST(Selection, FewRoundsForSmallAndFewBytesForLargeVectors) {
   for (const int size : {4, 8, 16, 64}) {
-    EXPECT_EQ("recursive_doubling", chosen({}, size, 4));
-    EXPECT_NE("recursive_doubling", chosen({}, size, 64 << 20));
+    Profile profile;
+    profile.hostOfRank.assign(static_cast<size_t>(size), 0);
+    EXPECT_EQ("recursive_doubling", chosen(profile, size, 4));
+    EXPECT_NE("recursive_doubling", chosen(profile, size, 64 << 20));
   }
 }
 
@@ -47,6 +49,20 @@ TEST(Selection, IsTheSameForAllRanks) {
       EXPECT_EQ(first.segmentBytes, other.segmentBytes);
     }
   }
+}
+
+TEST(Selection, UnknownHostsAreNotOneHost) {
+  Profile together;
+  together.hostOfRank = {0, 0, 0, 0};
+  Profile apart;
+  apart.hostOfRank = {0, 1, 2, 3};
+  const auto seconds = [](const Profile& profile) {
+    return Selection(profile, 4, "ibverbs")
+        .choose(Collective::kAllgather, {0, 4}, 1 << 20, "ring", kLimit)
+        .seconds;
+  };
+  EXPECT_EQ(seconds(apart), seconds(Profile{}));
+  EXPECT_NE(seconds(together), seconds(Profile{}));
 }
 
 // The last of its rounds sends what did not come in the one before.

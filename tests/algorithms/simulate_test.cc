@@ -147,11 +147,14 @@ TEST(Simulate, MessagesOfOneRankGoOneAfterTheOther) {
   expectSeconds(kAlpha + 8 * 1000 * kBeta, secondsOf(s));
 }
 
+// Those that are not chosen by what they cost publish what synchronous messages
+// take, which is proven in verify_test.cc; here they are not.
 TEST(Simulate, RoundsAreThePublishedOnes) {
   for (const AlgorithmInfo& info : catalogue()) {
     for (const int size : {1, 2, 3, 4, 7, 8, 16, 21}) {
       const Setting setting{0, size, 0, 2};
-      if (info.offers(setting) && !verify::isUneven(info.collective)) {
+      if (info.offers(setting) && !verify::isUneven(info.collective) &&
+          !info.byNameOnly) {
         const Work work = info.work(setting);
         EXPECT_EQ(std::max(work.rounds, work.messages), roundsOf(info, size))
             << nameOf(info.collective) << " " << info.name << " " << size;

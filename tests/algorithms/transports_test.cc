@@ -33,18 +33,60 @@ class CollectivesTest : public ::testing::TestWithParam<TestTransport> {
   }
 };
 
+template <typename T>
+std::string checkAs(size_t which, const ContextPtr& context, Call call,
+                    unsigned turn) {
+  using internal::Reduction;
+  constexpr Reduction kOfNumbers[] = {Reduction::kSum, Reduction::kMax,
+                                      Reduction::kMin, Reduction::kCustom};
+  call.reduction = kOfNumbers[turn % 4];
+  if (std::is_floating_point_v<T> && turn % 3 == 0) {
+    call.reduction = Reduction::kAverage;
+  }
+  return checkCollective<T>(which, context, call);
+}
+
+// Types, roots and reductions take turns, so that each collective meets them
+// all; `turn` is the same on all ranks.
+std::string checkInTurn(size_t which, const ContextPtr& context, size_t count,
+                        bool inPlace, unsigned turn) {
+  using Check = std::string (*)(size_t, const ContextPtr&, Call, unsigned);
+  static constexpr Check kTypes[] = {
+      checkAs<float>,    checkAs<Triple>,  checkAs<double>, checkAs<int64_t>,
+      checkAs<bfloat16>, checkAs<int32_t>, checkAs<float16>};
+  const Call call{count, static_cast<int>(turn / 2), inPlace, 0, turn};
+  const std::string wrong =
+      kTypes[turn % std::size(kTypes)](which, context, call, turn);
+  return wrong.empty() ? wrong
+                       : MakeString(context->size, " ranks, count ", count,
+                                    ", turn ", turn, ": ", wrong);
+}
+
 TEST_P(CollectivesTest, GiveWhatTheOracleSays) {
   for (const int size : {1, 2, 3, 4, 5, 7, 8}) {
     run(size, [size](const ContextPtr& context) {
       for (size_t which = 0; which < kChecks; which++) {
-        unsigned seed = static_cast<unsigned>(which);
+        unsigned turn = static_cast<unsigned>(which) + 3 * size;
         for (const size_t count : {0, 1, 37, 3000}) {
           for (const bool inPlace : {false, true}) {
-            const Call call{count, size / 2, inPlace, 0, seed++};
-            EXPECT_EQ("", checkCollective<float>(which, context, call));
-            EXPECT_EQ("", checkCollective<Triple>(which, context, call));
+            EXPECT_EQ("", checkInTurn(which, context, count, inPlace, turn++));
+            EXPECT_EQ("", checkInTurn(which, context, count, inPlace, turn++));
           }
         }
+      }
+    });
+  }
+}
+
+TEST_P(CollectivesTest, NoRankLeavesABarrierBeforeAllHaveCome) {
+  for (const int size : {1, 2, 3, 4, 5, 7, 8, 13, 16}) {
+    std::atomic<int> came{0};
+    run(size, [&](const ContextPtr& context) {
+      BarrierOptions opts(context);
+      for (int turn = 1; turn <= 20; turn++) {
+        came++;
+        barrier(opts);
+        EXPECT_GE(came, turn * size);
       }
     });
   }
@@ -79,10 +121,10 @@ TEST_P(CollectivesTest, OfManyRanks) {
   for (const int size : {13, 16}) {
     run(size, [size](const ContextPtr& context) {
       for (size_t which = 0; which < kChecks; which++) {
-        unsigned seed = static_cast<unsigned>(which);
-        for (const size_t count : {1, 37}) {
-          const Call call{count, size - 2, count == 1, 0, seed++};
-          EXPECT_EQ("", checkCollective<float>(which, context, call));
+        unsigned turn = static_cast<unsigned>(which) + 5 * size;
+        for (const size_t count : {0, 1, 37, 700}) {
+          const bool inPlace = turn % 3 == 0;
+          EXPECT_EQ("", checkInTurn(which, context, count, inPlace, turn++));
         }
       }
     });
@@ -154,35 +196,61 @@ TEST_P(CollectivesTest, StartInAnyOrderOfTags) {
 
 // Of two calls with one tag at the same time, the second is refused, and the
 // first is not harmed: here it is made from within the first one's reduction.
+void expectRefused(const ContextPtr& context, const char* algorithm,
+                   bool gathers) {
+  std::vector<int> all(3);
+  const auto second = [&] {
+    if (gathers) {
+      GatherOptions opts(context);
+      opts.setTag(7);
+      opts.setRoot(0);
+      opts.setInput(&all[0], 1);
+      if (context->rank == 0) {
+        opts.setOutput(all.data(), all.size());
+      }
+      gather(opts);
+    } else {
+      BarrierOptions opts(context);
+      opts.setTag(7);
+      barrier(opts);
+    }
+  };
+  std::atomic<int> refused{0};
+  std::vector<int> values(100, context->rank);
+  auto first = testing_support::optionsFor<AllreduceOptions>(
+      context, {100, 0, true, 7, 0, false, {}, algorithm});
+  first.setOutput(values.data(), values.size());
+  first.setReduceFunction(
+      [&](void* to, const void* a, const void* b, size_t n) {
+        try {
+          second();
+        } catch (const InvalidOperationException& e) {
+          refused += std::string(e.what()).find("tag 7") != std::string::npos;
+        }
+        sum<int>(to, a, b, n);
+      });
+  allreduce(first);
+  EXPECT_EQ(values, std::vector<int>(100, 3));
+  second();  // afterwards it is free
+  int sums = refused;
+  AllreduceOptions count(context);
+  count.setTag(8);
+  count.setOutput(&sums, 1);
+  count.setReduceFunction(testing_support::adder<int>());
+  allreduce(count);
+  EXPECT_GT(sums, 0);
+}
+
+// Either may go over the links, and either in a lane: gather has no other way,
+// and no algorithm that is asked for by name has.
 TEST_P(CollectivesTest, ATagThatIsInUseIsRefused) {
-  run(3, [](const ContextPtr& context) {
-    std::atomic<int> refused{0};
-    std::vector<int> values(100, context->rank);
-    BarrierOptions second(context);
-    second.setTag(7);
-    AllreduceOptions first(context);
-    first.setTag(7);
-    first.setOutput(values.data(), values.size());
-    first.setReduceFunction(
-        [&](void* to, const void* a, const void* b, size_t n) {
-          try {
-            barrier(second);
-          } catch (const InvalidOperationException& e) {
-            refused += std::string(e.what()).find("tag 7") != std::string::npos;
-          }
-          sum<int>(to, a, b, n);
-        });
-    allreduce(first);
-    EXPECT_EQ(values, std::vector<int>(100, 3));
-    barrier(second);  // afterwards it is free
-    int all = refused;
-    AllreduceOptions count(context);
-    count.setTag(8);
-    count.setOutput(&all, 1);
-    count.setReduceFunction(testing_support::adder<int>());
-    allreduce(count);
-    EXPECT_GT(all, 0);
-  });
+  for (const char* algorithm : {static_cast<const char*>(nullptr), "ring"}) {
+    for (const bool gathers : {false, true}) {
+      run(3, [&](const ContextPtr& context) {
+        expectRefused(context, algorithm, gathers);
+      });
+    }
+  }
 }
 
 TEST_P(CollectivesTest, BuffersAreKeptUntilOthersReplaceThem) {

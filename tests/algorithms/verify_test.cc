@@ -11,6 +11,17 @@ GLOO_NAMESPACE_BEGIN
 namespace algorithms::verify {
 namespace {
 
+// What needs several hosts is proven in hierarchy_test.cc.
+std::vector<size_t> flatOnes() {
+  std::vector<size_t> found;
+  for (size_t i = 0; i < catalogue().size(); i++) {
+    if (catalogue()[i].name.substr(0, 12) != "hierarchical") {
+      found.push_back(i);
+    }
+  }
+  return found;
+}
+
 class Proof : public testing::TestWithParam<size_t> {
  protected:
   const AlgorithmInfo& info() const { return catalogue()[GetParam()]; }
@@ -82,8 +93,7 @@ TEST_P(Proof, RoundsAndBytesAreThePublishedOnes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Catalogue, Proof,
-                         testing::Range(size_t{0}, catalogue().size()),
+INSTANTIATE_TEST_SUITE_P(Catalogue, Proof, testing::ValuesIn(flatOnes()),
                          [](const testing::TestParamInfo<size_t>& info) {
                            const AlgorithmInfo& a = catalogue()[info.param];
                            return std::string(nameOf(a.collective)) + "_" +

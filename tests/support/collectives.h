@@ -95,7 +95,6 @@ template <typename T>
 std::string checkAllreduce(ContextRef context, const Call& call) {
   const auto in = inputOf<T>(call, context->rank, call.count);
   auto out = call.inPlace ? in : Vector<T>(call.count);
-  auto second = in;
   auto opts = optionsFor<AllreduceOptions>(context, call);
   if (!call.inPlace) {
     opts.setInputs(std::vector<T*>(call.vectors, const_cast<T*>(in.data())),

@@ -63,6 +63,15 @@ constexpr Description kDescriptions[] = {
      "Shah et al., \"MSCCL++: Rethinking GPU Communication Abstractions for AI "
      "Inference\", arXiv 2504.09014, 2025 (one-phase all-pairs)",
      4},
+    {kAllreduce, "in_order",
+     "Each rank exchanges blocks with rank 0, then with rank 1, and so on, and "
+     "reduces what it gets: along the chain ((0 + 1) + 2) + ..., as lanes of "
+     "shared memory do. Then each sends its sum to all others.",
+     "2 rounds, 3 n - 4 messages one after the other, 2 (n - 1) / n m moved, "
+     "(n - 1) / n m reduced",
+     "only where an operation that might run in a lane finds none (shm.md): it "
+     "gives the bits of those that do",
+     "none: made for that", 4},
     {kBroadcast, "binomial",
      "Whoever has the vector sends it on, so that the number of those who have "
      "it doubles with every round.",
@@ -109,6 +118,11 @@ constexpr Description kDescriptions[] = {
      "2 log2 n rounds, 2 (n - 1) / n m moved, (n - 1) / n m reduced (folded: a "
      "round and up to m more)",
      "large vectors", kFolding},
+    {kReduce, "in_order",
+     "As allreduce in order, but the root collects the sums.",
+     "2 rounds, 2 n - 1 messages one after the other and the root's number, "
+     "2 (n - 1) / n m moved, (n - 1) / n m reduced",
+     "as allreduce in order", "none: made for that", 4},
     {kScatter, "flat", "The root sends each rank its block.",
      "1 round of n - 1 messages, (n - 1) / n m moved",
      "large blocks: no rank passes on what is not its own",
@@ -284,12 +298,21 @@ constexpr Description kDescriptions[] = {
      "1 round of H - 1 messages between hosts, 1 inside; (H - 1) / n m moved "
      "between hosts, (n - H) / n m inside",
      "several hosts with several ranks each", kLanes, 6, 1, 3},
+    {kReduceScatter, "in_order", "The first half of allreduce in order.",
+     "1 round of 2 n - 3 messages one after the other, (n - 1) / n m moved and "
+     "reduced",
+     "as allreduce in order", "none: made for that", 4},
     {kReduceScatter, "hierarchical",
      "The sum for a rank of another host is made by its counterpart, and goes "
      "there once.",
      "1 round inside, 1 of H - 1 messages between hosts; (n - H) / n m moved "
      "and reduced inside, (H - 1) / n m between hosts",
      "several hosts with several ranks each", kLanes, 6, 1, 3},
+    {kReduceScatterv, "in_order",
+     "As reduce_scatter in order, with blocks of any sizes.",
+     "1 round of 2 n - 3 messages one after the other, (n - 1) / n m moved and "
+     "reduced",
+     "as allreduce in order", "none: made for that", 4},
     {kReduceScatterv, "hierarchical",
      "The sum for a rank of another host is made by its counterpart, and goes "
      "there once.",
@@ -337,8 +360,6 @@ std::string_view promiseOf(Collective collective) {
       return "Each rank ends with the block that every other one has for it.";
     case kAlltoallv:
       return "The same for blocks of different sizes.";
-    case kPairwiseExchange:
-      break;
   }
   return "";
 }

@@ -86,6 +86,15 @@ void LaneClaims::leave(int lane) {
              std::memory_order_release);
 }
 
+bool LaneClaims::isRunning(uint64_t tag) const {
+  for (int lane = 0; lane < kLanes; lane++) {
+    if (runs(lane, tag + 1)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // This thread has made the count odd, for that operation.
 LaneClaims::Outcome LaneClaims::entered(int lane, uint64_t name) {
   running_[lane].store(name, std::memory_order_relaxed);

@@ -53,6 +53,8 @@ class LaneClaims {
   // lock, no longer than `timeout`.
   Outcome enter(uint64_t tag, std::chrono::milliseconds timeout, int* lane);
   void leave(int lane);
+  // Whether this rank has an operation with this tag in a lane.
+  bool isRunning(uint64_t tag) const;
 
   // After kTimeout: the rank that has the lock; -1: none.
   int owner() const;

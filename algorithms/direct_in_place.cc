@@ -13,8 +13,9 @@
 // could map it.
 //
 // A last round keeps a rank from returning while others use its vectors. If the
-// operation fails before that, the rank withdraws what others may write: they
-// write to memory that nobody sees any more.
+// operation fails before that, the rank waits a moment until all have seen it,
+// and otherwise withdraws what others may write: they write to memory that
+// nobody sees any more.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -199,6 +200,7 @@ void DirectRun::reduceInPlace() {
   const auto ranks = static_cast<size_t>(size_);
   const size_t piece = wholeUp((bytes_ + ranks - 1) / ranks);
   const size_t begin = std::min(static_cast<size_t>(rank_) * piece, bytes_);
+  // After a failure the others wait until this rank writes no more.
   inTurns(std::min(piece, bytes_ - begin), whole(kTurn),
           [&](size_t at, size_t bytes) {
             combineInPlace(begin + at, bytes);

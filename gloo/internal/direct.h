@@ -212,8 +212,10 @@ class GLOO_API Lane {
   // `bytes` of another rank's, until leave(). Null: this rank does not have it.
   // Checks what the other rank has said.
   virtual char* map(int rank, const Place& place, size_t bytes) = 0;
-  // After a failure, of this rank's own: nobody else's writes are seen there
-  // any more. It is ordinary memory from now on.
+  // After a failure, of this rank's own, which touches no other rank's memory
+  // any more: waits until nobody else's writes are seen there. What somebody
+  // may go on writing to becomes a copy of this rank's, ordinary memory from
+  // now on.
   virtual void withdraw(const Place& place, size_t bytes) noexcept = 0;
 
   // The context has failed, or was closed.

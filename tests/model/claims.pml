@@ -54,6 +54,7 @@ proctype Thread(byte rank; byte tag) {
         fi
      :: else
      fi;
+again:
      if
      :: mine -> skip
      :: else ->
@@ -91,7 +92,16 @@ proctype Thread(byte rank; byte tag) {
         if
         :: mine ->
            known[rank] = tag + 1;
-           atomic { count[rank] % 2 == 0 -> count[rank]++ }
+           atomic {
+             if
+             :: count[rank] % 2 == 0 -> count[rank]++
+             :: else ->
+                /* The other thread gives way, or leaves. */
+                mine = false;
+                locked = false;
+                goto again
+             fi
+           }
         :: else
         fi;
         locked = false

@@ -215,10 +215,8 @@ class Context final : public transport::Context,
   void onDeparture(int peer);
   void failDeparted(int peer, const std::string& why = {});
 
-  // Says what is waited for.
-  using Described = std::function<std::string()>;
-  // Which they are.
-  using Pairs = std::function<bool(const Pair&)>;
+  using Described = std::function<std::string()>;  // what is waited for
+  using Pairs = std::function<bool(const Pair&)>;  // which they are
 
   // Waits until over(), or gives the context up when nothing has moved over
   // `with` for 2 s.
@@ -255,6 +253,7 @@ class Context final : public transport::Context,
   uint64_t nonce() const { return nonce_; }
   // Of the peer's context; 0: not known yet.
   uint64_t nonceOf(int peer) const;
+  bool peerHasEnded(int peer) const;  // see Link
 
   // ---- These take the lock. ----
   void checkUsable(const char* what) const;

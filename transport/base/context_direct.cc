@@ -103,6 +103,11 @@ bool Context::onOneHost() const {
                      [&](int host) { return host == hosts.front(); });
 }
 
+bool Context::peerHasEnded(int peer) const {
+  auto lock = this->lock();
+  return pairAt(peer) != nullptr && pairAt(peer)->peerHasEnded();
+}
+
 // Whether this rank shares memory with each other rank.
 bool Context::allShared() {
   auto lock = this->lock();

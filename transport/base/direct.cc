@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
 #include "gloo/common/env.h"
 #include "transport/base/context.h"
@@ -34,6 +35,10 @@ constexpr int kGlancesPerYield = 16;
 constexpr microseconds kDefaultSpin{500};
 // A sleeper looks up that often, whatever happens.
 constexpr milliseconds kNap{1000};
+// For others to see that the context has failed. They look between rounds, and
+// a piece of a vector takes them a few milliseconds at most.
+constexpr milliseconds kStopping{100};
+constexpr microseconds kStoppingNap{100};
 
 size_t pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
@@ -182,6 +187,14 @@ internal::Lane::Outcome DirectLane::waitLong(int rank, uint64_t round,
   return failed() ? Outcome::kFailed : Outcome::kTimeout;
 }
 
+// A private copy takes as much memory again, on all ranks at once, and time:
+// only where somebody may go on writing, who is stopped there or slow.
+void DirectLane::withdraw(const internal::Place& place, size_t bytes) noexcept {
+  if (!lanes_.othersStop(index_)) {
+    SharedAllocations::instance().withdraw(place.memory, place.offset, bytes);
+  }
+}
+
 // ---- All lanes ----
 
 size_t DirectLanes::slotBytesFor(int ranks) {
@@ -236,13 +249,14 @@ DirectLanes::Entry DirectLanes::enter(uint64_t tag, milliseconds timeout) {
   using Outcome = LaneClaims::Outcome;
   origin_.check("context");
   int lane = 0;
-  switch (claims_.enter(tag, timeout, &lane)) {
+  int culprit = -1;
+  switch (claims_.enter(tag, timeout, &lane, &culprit)) {
     case Outcome::kLane:
       return {lanes_[static_cast<size_t>(lane)].get(), false};
     case Outcome::kInUse:
       return {nullptr, true};
     case Outcome::kTimeout:
-      failStopped(timeout);
+      failStopped(timeout, culprit);
       return {};
     case Outcome::kLinks:
     case Outcome::kFailed:
@@ -255,17 +269,32 @@ void DirectLanes::leave(internal::Lane& lane) {
   claims_.leave(static_cast<DirectLane&>(lane).index());
 }
 
-void DirectLanes::failStopped(milliseconds timeout) {
-  const int owner = claims_.owner();
+bool DirectLanes::othersStop(int lane) noexcept {
+  claims_.close();
+  claims_.stop(lane);
+  const Deadline deadline = Deadline::after(kStopping);
+  for (int rank = 0; rank < context_.size(); rank++) {
+    while (rank != context_.rank() && claims_.works(lane, rank) &&
+           !context_.peerHasEnded(rank)) {
+      if (deadline.expired()) {
+        return false;
+      }
+      std::this_thread::sleep_for(kStoppingNap);
+    }
+  }
+  return true;
+}
+
+void DirectLanes::failStopped(milliseconds timeout, int culprit) {
   auto cause = std::make_shared<internal::Cause>();
   cause->kind = internal::Cause::Kind::kTimeout;
   cause->foundBy = context_.rank();
-  cause->culprit = owner;
+  cause->culprit = culprit;
   cause->text = MakeString("rank ", context_.rank(), ": Timed out after ",
                            timeout.count(),
                            " ms waiting for the lanes of direct collectives, "
                            "which rank ",
-                           owner, " was about to claim");
+                           culprit, " was about to claim");
   context_.fail(std::move(cause));
 }
 

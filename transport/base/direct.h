@@ -44,9 +44,7 @@ class DirectLane final : public internal::Lane {
   char* map(int rank, const internal::Place& place, size_t bytes) override {
     return memory_.map(rank, place, bytes);
   }
-  void withdraw(const internal::Place& place, size_t bytes) noexcept override {
-    SharedAllocations::instance().withdraw(place.memory, place.offset, bytes);
-  }
+  void withdraw(const internal::Place& place, size_t bytes) noexcept override;
 
  private:
   void ring(int rank) override;
@@ -103,9 +101,12 @@ class DirectLanes final : public internal::Direct {
     return departed_[static_cast<size_t>(rank)].load(std::memory_order_seq_cst);
   }
   void countSystemCall();
+  // After a failure, when this rank is through with its operation in that lane:
+  // whether the others are as well, within a while.
+  bool othersStop(int lane) noexcept;
 
  private:
-  void failStopped(std::chrono::milliseconds timeout);
+  void failStopped(std::chrono::milliseconds timeout, int culprit);
 
   Origin origin_;
   Context& context_;

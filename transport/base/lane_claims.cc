@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include <thread>
+
 #include "gloo/common/deadline.h"
 #include "gloo/internal/hash.h"
 
@@ -11,8 +13,10 @@ namespace {
 
 constexpr size_t kLine = 64;
 constexpr size_t kPair = 2 * kLine;
-// Yields, for what lasts no longer than a few instructions of another thread.
-constexpr int kPatience = 1 << 20;
+// For what lasts no longer than a few instructions of another thread, unless
+// that is stopped.
+constexpr int kYields = 4096;
+constexpr std::chrono::milliseconds kNap{1};
 // A name is a tag plus one; a free lane has none, 0.
 constexpr uint64_t kTaken = UINT64_MAX;  // being claimed
 
@@ -26,6 +30,7 @@ struct alignas(kPair) LaneClaims::Board {
   uint32_t next;                                       // lane to be claimed
   uint32_t refusing;                                   // 1: no lane is claimed
   alignas(kLine) std::atomic<uint64_t> names[kLanes];  // changed under the lock
+  std::atomic<uint32_t> closed;                        // 1: a rank has failed
 };
 
 size_t LaneClaims::memoryBytes(int ranks) {
@@ -41,9 +46,9 @@ LaneClaims::LaneClaims(char* memory, int rank, int ranks,
       ranks_(ranks),
       failed_(failed) {}
 
-std::atomic<uint64_t>& LaneClaims::count(int lane, int rank) const {
+LaneClaims::Count& LaneClaims::countOf(int lane, int rank) const {
   auto* const counts = reinterpret_cast<Count*>(&board_ + 1);
-  return counts[lane * ranks_ + rank].value;
+  return counts[lane * ranks_ + rank];
 }
 
 // Of each rank; under the lock.
@@ -52,15 +57,36 @@ uint64_t* LaneClaims::sums() const {
   return reinterpret_cast<uint64_t*>(counts + kLanes * ranks_);
 }
 
-int LaneClaims::owner() const {
-  const uint32_t owner = board_.owner.load(std::memory_order_relaxed);
-  return owner <= static_cast<uint32_t>(ranks_) ? static_cast<int>(owner) - 1
-                                                : -1;
-}
+// Of one call.
+class LaneClaims::Patience {
+ public:
+  explicit Patience(std::chrono::milliseconds timeout) : timeout_(timeout) {}
+
+  // False: it is at its end.
+  bool wait(int culprit) {
+    culprit_ = culprit;
+    if (turns_++ == 0) {
+      deadline_ = Deadline::after(timeout_);
+    }
+    if (turns_ < kYields) {
+      sched_yield();
+    } else {
+      std::this_thread::sleep_for(kNap);
+    }
+    return !deadline_.expired();
+  }
+  int culprit() const { return culprit_; }
+
+ private:
+  const std::chrono::milliseconds timeout_;
+  Deadline deadline_;
+  int turns_ = 0;
+  int culprit_ = -1;
+};
 
 LaneClaims::Outcome LaneClaims::enter(uint64_t tag,
                                       std::chrono::milliseconds timeout,
-                                      int* lane) {
+                                      int* lane, int* culprit) {
   const uint64_t name = tag + 1;
   for (int i = 0; i < kLanes; i++) {
     if (known_[i].load(std::memory_order_relaxed) == name) {
@@ -71,12 +97,22 @@ LaneClaims::Outcome LaneClaims::enter(uint64_t tag,
       }
     }
   }
-  Outcome outcome = Outcome::kFailed;
-  if (lock(timeout, &outcome)) {
-    outcome = enterLocked(name, lane);
+  Patience patience(timeout);
+  Outcome why = Outcome::kFailed;
+  while (lock(patience, &why)) {
+    const std::optional<Outcome> outcome = enterLocked(name, lane);
     unlock();
+    if (outcome.has_value()) {
+      return *outcome;
+    }
+    if (!mayGoOn(patience, rank_, &why)) {
+      break;
+    }
   }
-  return outcome;
+  if (culprit != nullptr) {
+    *culprit = patience.culprit();
+  }
+  return why;
 }
 
 void LaneClaims::leave(int lane) {
@@ -95,6 +131,30 @@ bool LaneClaims::isRunning(uint64_t tag) const {
   return false;
 }
 
+// ---- After a failure
+
+void LaneClaims::close() { board_.closed.store(1, std::memory_order_seq_cst); }
+
+bool LaneClaims::isClosed() const {
+  return board_.closed.load(std::memory_order_seq_cst) != 0;
+}
+
+void LaneClaims::stop(int lane) {
+  Count& mine = countOf(lane, rank_);
+  mine.stopped.store(mine.value.load(std::memory_order_relaxed),
+                     std::memory_order_release);
+}
+
+// All ranks count alike: who has another number is at another operation.
+bool LaneClaims::works(int lane, int rank) const {
+  const Count& theirs = countOf(lane, rank);
+  const uint64_t mine = count(lane, rank_).load(std::memory_order_relaxed);
+  return theirs.value.load(std::memory_order_seq_cst) == mine &&
+         theirs.stopped.load(std::memory_order_acquire) != mine;
+}
+
+// ---- Entering
+
 // This thread has made the count odd, for that operation.
 LaneClaims::Outcome LaneClaims::entered(int lane, uint64_t name) {
   running_[lane].store(name, std::memory_order_relaxed);
@@ -112,6 +172,10 @@ LaneClaims::Outcome LaneClaims::enterKnown(int lane, uint64_t name) {
                              before, before + 1, std::memory_order_seq_cst)) {
     return runs(lane, name) ? Outcome::kInUse : Outcome::kLinks;
   }
+  if (isClosed()) {
+    mine.store(before, std::memory_order_release);
+    return Outcome::kFailed;
+  }
   if (claim.load(std::memory_order_seq_cst) == name) {
     return entered(lane, name);
   }
@@ -119,7 +183,8 @@ LaneClaims::Outcome LaneClaims::enterKnown(int lane, uint64_t name) {
   return Outcome::kLinks;
 }
 
-LaneClaims::Outcome LaneClaims::enterLocked(uint64_t name, int* lane) {
+std::optional<LaneClaims::Outcome> LaneClaims::enterLocked(uint64_t name,
+                                                           int* lane) {
   for (int i = 0; i < kLanes; i++) {
     if (board_.names[i].load(std::memory_order_seq_cst) == name) {
       *lane = i;
@@ -134,23 +199,27 @@ LaneClaims::Outcome LaneClaims::enterLocked(uint64_t name, int* lane) {
   return enterClaimed(*lane, name);
 }
 
-LaneClaims::Outcome LaneClaims::enterClaimed(int lane, uint64_t name) {
+// The claim binds only while ranks are in the lane: where this rank has to wait
+// and let go of the lock, and nobody else has begun, it may be another's then.
+std::optional<LaneClaims::Outcome> LaneClaims::enterClaimed(int lane,
+                                                            uint64_t name) {
   known_[lane].store(name, std::memory_order_relaxed);
   std::atomic<uint64_t>& mine = count(lane, rank_);
-  for (int i = 0; i < kPatience; i++) {
-    uint64_t before = mine.load(std::memory_order_acquire);
-    if (before % 2 == 0 && mine.compare_exchange_strong(
-                               before, before + 1, std::memory_order_seq_cst)) {
-      return entered(lane, name);
+  uint64_t before = mine.load(std::memory_order_acquire);
+  if (before % 2 == 0 && mine.compare_exchange_strong(
+                             before, before + 1, std::memory_order_seq_cst)) {
+    if (isClosed()) {
+      mine.store(before, std::memory_order_release);
+      return Outcome::kFailed;
     }
-    if (runs(lane, name)) {
-      return Outcome::kInUse;
-    }
-    // A thread that knew the lane by another name has yet to see this one, or
-    // one that has begun with this one has yet to say so.
-    sched_yield();
+    return entered(lane, name);
   }
-  return Outcome::kTimeout;
+  if (runs(lane, name)) {
+    return Outcome::kInUse;
+  }
+  // A thread that knew the lane by another name has yet to see this one, or
+  // one that has begun with this one has yet to say so.
+  return std::nullopt;
 }
 
 void LaneClaims::refuse(uint64_t name) {
@@ -187,30 +256,30 @@ bool LaneClaims::isIdle(int lane) const {
   return idle;
 }
 
-bool LaneClaims::lock(std::chrono::milliseconds timeout, Outcome* why) {
-  const auto taken = [this] {
-    uint32_t nobody = 0;
-    return board_.owner.compare_exchange_strong(
-        nobody, static_cast<uint32_t>(rank_) + 1, std::memory_order_acquire);
-  };
-  if (taken()) {
-    return true;
-  }
-  const Deadline deadline = Deadline::after(timeout);
+bool LaneClaims::lock(Patience& patience, Outcome* why) {
+  const auto self = static_cast<uint32_t>(rank_) + 1;
   while (true) {
-    sched_yield();
-    if (taken()) {
+    uint32_t owner = 0;
+    if (board_.owner.compare_exchange_strong(owner, self,
+                                             std::memory_order_acquire)) {
       return true;
     }
-    if (failed_.load(std::memory_order_acquire)) {
-      *why = Outcome::kFailed;
-      return false;
-    }
-    if (deadline.expired()) {
-      *why = Outcome::kTimeout;
+    const bool isRank = owner <= static_cast<uint32_t>(ranks_);
+    if (!mayGoOn(patience, isRank ? static_cast<int>(owner) - 1 : -1, why)) {
       return false;
     }
   }
+}
+
+// After a while, in which that rank should have moved.
+bool LaneClaims::mayGoOn(Patience& patience, int awaited, Outcome* why) const {
+  const bool inTime = patience.wait(awaited);
+  if (failed_.load(std::memory_order_acquire)) {
+    *why = Outcome::kFailed;
+    return false;
+  }
+  *why = Outcome::kTimeout;
+  return inTime;
 }
 
 void LaneClaims::unlock() { board_.owner.store(0, std::memory_order_release); }

@@ -18,12 +18,18 @@
 // the claim; who takes a lane away marks the claim, then looks at the counts.
 // These four are sequentially consistent, so one of the two sees the other and
 // gives way. tests/model/claims.pml is a model of it.
+//
+// After a failure the counts tell who still works in a lane, and so may write
+// to others' memory: see close(). It marks the board, then looks at the counts;
+// who enters makes its count odd, then looks at the mark. Again one of the two
+// sees the other.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "gloo/config.h"
 
@@ -49,37 +55,54 @@ class LaneClaims {
   LaneClaims(char* memory, int rank, int ranks,
              const std::atomic<bool>& failed);
 
-  // An operation begins. Its lane is *lane, until leave(). Waits only for the
-  // lock, no longer than `timeout`.
-  Outcome enter(uint64_t tag, std::chrono::milliseconds timeout, int* lane);
+  // An operation begins. Its lane is *lane, until leave(). Waits only for a few
+  // instructions of another thread, no longer than `timeout`. After kTimeout
+  // *culprit is the rank of that thread; -1: unknown.
+  Outcome enter(uint64_t tag, std::chrono::milliseconds timeout, int* lane,
+                int* culprit = nullptr);
   void leave(int lane);
   // Whether this rank has an operation with this tag in a lane.
   bool isRunning(uint64_t tag) const;
 
-  // After kTimeout: the rank that has the lock; -1: none.
-  int owner() const;
+  // The context has failed: nobody enters any lane from here on, enter() is
+  // kFailed on all ranks.
+  void close();
+  // This rank, which is in that lane, has written its last to others' memory.
+  void stop(int lane);
+  // After close(): whether that rank may be in this rank's operation in the
+  // lane and has not said stop() there.
+  bool works(int lane, int rank) const;
 
  private:
   struct Board;
   // Away from others' by a pair of cache lines, as LaneLine is.
   struct alignas(128) Count {
     std::atomic<uint64_t> value;
+    std::atomic<uint64_t> stopped;  // the value at which its rank said stop()
   };
 
   Outcome enterKnown(int lane, uint64_t name);
-  Outcome enterLocked(uint64_t name, int* lane);
-  Outcome enterClaimed(int lane, uint64_t name);
+  // Nothing: a thread of this rank has to give way first.
+  std::optional<Outcome> enterLocked(uint64_t name, int* lane);
+  std::optional<Outcome> enterClaimed(int lane, uint64_t name);
   Outcome entered(int lane, uint64_t name);
   // After the count was seen to be odd.
   bool runs(int lane, uint64_t name) const {
     return running_[lane].load(std::memory_order_relaxed) == name;
   }
-  bool lock(std::chrono::milliseconds timeout, Outcome* why);
+  class Patience;
+  // False: *why.
+  bool lock(Patience& patience, Outcome* why);
+  bool mayGoOn(Patience& patience, int awaited, Outcome* why) const;
   void unlock();
   void refuse(uint64_t name);
   int claimIdle(uint64_t name);
   bool isIdle(int lane) const;
-  std::atomic<uint64_t>& count(int lane, int rank) const;
+  bool isClosed() const;
+  Count& countOf(int lane, int rank) const;
+  std::atomic<uint64_t>& count(int lane, int rank) const {
+    return countOf(lane, rank).value;
+  }
   uint64_t* sums() const;
 
   Board& board_;

@@ -216,6 +216,9 @@ class Link {
   virtual bool finished() const = 0;
   // Stops at once: nothing in flight touches local memory after the return.
   virtual void abandon() = 0;
+  // Whether the peer's process is known to have ended: none of its threads does
+  // anything any more. Also of a link that has failed.
+  virtual bool peerHasEnded() const { return false; }
 
   virtual std::string str() const = 0;
   // As its factory's, unless that makes links of several kinds.

@@ -118,6 +118,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   // ---- For Context, Buffer and UnboundBuffer ----
   int peer() const { return peer_; }
   bool linked() const { return link_ != nullptr; }
+  bool peerHasEnded() const { return link_ && link_->peerHasEnded(); }
   bool departed() const { return departed_; }
   // This side has closed the pair: as if the peer had left.
   void leave() { departed_ = closedHere_ = true; }

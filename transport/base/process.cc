@@ -23,5 +23,10 @@ bool hasEnded(const UniqueFd& process) {
   return n > 0;
 }
 
+bool hasEnded(int pid) {
+  const UniqueFd process = openProcess(pid);
+  return process ? hasEnded(process) : errno == ESRCH;
+}
+
 }  // namespace transport::base
 GLOO_NAMESPACE_END

@@ -13,6 +13,9 @@ UniqueFd openProcess(int pid);
 
 // A zombie has ended too: its parent has not looked yet.
 bool hasEnded(const UniqueFd& process);
+// By its pid, if that is not another's by now. False: also where it cannot be
+// found out.
+bool hasEnded(int pid);
 
 }  // namespace transport::base
 GLOO_NAMESPACE_END

@@ -49,14 +49,21 @@ SharedAllocations::Range SharedAllocations::find(uintptr_t data) {
   return range;
 }
 
-// Operations of several contexts may use one allocation, and fail.
+// Operations of several contexts may use one allocation, and fail. A copy of it
+// takes long: others need not wait for that.
 void SharedAllocations::withdraw(uint64_t id, size_t offset,
                                  size_t bytes) noexcept {
-  const MutexLock lock(mutex_);
-  if (Entry* const entry = entryOf(id)) {
-    entry->withdrawn = true;
-    version_.fetch_add(1, std::memory_order_release);
-    entry->allocation->withdraw(offset, bytes);
+  std::shared_ptr<SharedAllocation> allocation;
+  {
+    const MutexLock lock(mutex_);
+    if (Entry* const entry = entryOf(id)) {
+      entry->withdrawn = true;
+      version_.fetch_add(1, std::memory_order_release);
+      allocation = entry->allocation;
+    }
+  }
+  if (allocation != nullptr) {
+    allocation->withdraw(offset, bytes);
   }
 }
 

@@ -83,6 +83,7 @@ int Allocation::descriptor() const {
 }
 
 void Allocation::withdraw(size_t offset, size_t bytes) noexcept {
+  const MutexLock lock(withdrawing_);
   label().withdrawn.store(1, std::memory_order_relaxed);
   if (!memory_->makePrivate(offset, offset + bytes)) {
     GLOO_ERROR("other ranks may still write to ", bytes,

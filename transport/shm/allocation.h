@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "gloo/common/thread_annotations.h"
 #include "gloo/config.h"
 #include "transport/base/fork.h"
 #include "transport/base/shared_allocations.h"
@@ -62,6 +63,7 @@ class Allocation final : public base::SharedAllocation {
   }
 
   const std::unique_ptr<SealedMemory> memory_;
+  Mutex withdrawing_;
   const size_t bytes_;
   const uint64_t id_;
   const base::Origin origin_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gloo/common/string.h"
+#include "transport/base/process.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
@@ -21,7 +22,7 @@ ShmLink::ShmLink(ShmPoller& poller, Connection connection,
       memory_(std::move(connection.memory)),
       caps_(caps),
       handler_(handler),
-      name_(MakeString("process ", connection.pid)),
+      pid_(connection.pid),
       writer_(segment_->outgoing(connection.end)),
       readBudget_(kReadBudget),
       reader_(segment_->incoming(connection.end),
@@ -34,8 +35,13 @@ ShmLink::ShmLink(ShmPoller& poller, Connection connection,
 ShmLink::~ShmLink() { abandon(); }
 
 std::string ShmLink::str() const {
-  return MakeString("shm ", name_,
+  return MakeString("shm process ", pid_,
                     memory_.permitted() ? ", single copy" : ", two copies");
+}
+
+// Of one in another PID namespace only the socket tells.
+bool ShmLink::peerHasEnded() const {
+  return pid_ > 0 ? base::hasEnded(pid_) : peerGone_;
 }
 
 // ---- Output

@@ -57,6 +57,7 @@ class ShmLink final : public base::Link {
   bool flushed() const override { return queue_.empty(); }
   bool finished() const override;
   void abandon() override;
+  bool peerHasEnded() const override;
   std::string str() const override;
   std::string kind() const override { return "shm"; }
 
@@ -113,7 +114,7 @@ class ShmLink final : public base::Link {
   const ProcessMemory memory_;
   const base::LinkCaps caps_;
   base::LinkHandler& handler_;
-  const std::string name_;
+  const pid_t pid_;
   uint32_t place_ = 0;
 
   FrameWriter writer_;

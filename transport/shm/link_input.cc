@@ -204,7 +204,7 @@ void ShmLink::lose(const std::string& text, bool ended) {
   }
   internal::Cause cause;
   cause.kind = internal::Cause::Kind::kPeerLost;
-  cause.text = MakeString("shared memory with ", name_, ": ", text);
+  cause.text = MakeString("shared memory with process ", pid_, ": ", text);
   muted_ = true;
   handler_.onLost(std::move(cause), ended);
 }

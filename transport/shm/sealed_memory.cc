@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include "gloo/common/error.h"
@@ -27,6 +28,10 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
                           base::errnoText(error),
                           *remedy != '\0' ? remedy : base::errnoRemedy(error));
 }
+
+// Of what a peer has handed over: the first messages should not wait for page
+// faults, nor the progress of all others for those of a large vector.
+constexpr size_t kMostPopulated = size_t{16} << 20;
 
 constexpr const char* kMemoryRemedy =
     " (is memory left, also in this container's limit? docs/shm.md says what"
@@ -105,13 +110,13 @@ void checkSealed(int memory, size_t bytes) {
 
 SealedMemory::SealedMemory(size_t bytes, size_t alignment)
     : memory_(make(bytes)), bytes_(bytes) {
-  map(alignment);
+  map(alignment, true);
 }
 
 SealedMemory::SealedMemory(base::UniqueFd memory, size_t bytes)
     : memory_(std::move(memory)), bytes_(bytes) {
   checkSealed(memory_.get(), bytes);
-  map(1);
+  map(1, bytes <= kMostPopulated);
   close();
 }
 
@@ -122,8 +127,7 @@ size_t SealedMemory::sizeOf(const base::UniqueFd& memory) {
              : 0;
 }
 
-// Populated: the first messages should not wait for page faults.
-void SealedMemory::map(size_t alignment) {
+void SealedMemory::map(size_t alignment, bool populate) {
   char* place = nullptr;
   char* reserved = nullptr;
   if (alignment > kPage) {
@@ -136,10 +140,10 @@ void SealedMemory::map(size_t alignment) {
     const auto address = reinterpret_cast<uintptr_t>(reserved);
     place = reserved + (alignment - address % alignment) % alignment;
   }
-  void* const base =
-      ::mmap(place, bytes_, PROT_READ | PROT_WRITE,
-             MAP_SHARED | MAP_POPULATE | (place != nullptr ? MAP_FIXED : 0),
-             memory_.get(), 0);
+  void* const base = ::mmap(place, bytes_, PROT_READ | PROT_WRITE,
+                            MAP_SHARED | (populate ? MAP_POPULATE : 0) |
+                                (place != nullptr ? MAP_FIXED : 0),
+                            memory_.get(), 0);
   const int error = errno;
   if (place != nullptr) {
     // What is left of the room on both sides, or all of it.
@@ -154,21 +158,46 @@ void SealedMemory::map(size_t alignment) {
   data_ = static_cast<char*>(base);
 }
 
+// (A page that is mapped again would lose what its owner has written since.)
 bool SealedMemory::makePrivate(size_t begin, size_t end) noexcept {
-  begin = begin / kPage * kPage;
-  end = std::min((end + kPage - 1) / kPage * kPage, bytes_);
-  char* const at = data_ + begin;
-  if (::mmap(at, end - begin, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
-             memory_.get(), static_cast<off_t>(begin)) == MAP_FAILED) {
+  const size_t last = (std::min(end, bytes_) + kPage - 1) / kPage;
+  try {
+    private_.resize(bytes_ / kPage);
+  } catch (const std::bad_alloc&) {
+    errno = ENOMEM;
+    return false;
+  }
+  for (size_t page = begin / kPage; page < last;) {
+    size_t next = page + 1;
+    while (next < last && private_[next] == private_[page]) {
+      next++;
+    }
+    if (!private_[page] && !copyPages(page, next)) {
+      return false;
+    }
+    page = next;
+  }
+  return true;
+}
+
+bool SealedMemory::copyPages(size_t first, size_t last) noexcept {
+  char* const at = data_ + first * kPage;
+  const size_t bytes = (last - first) * kPage;
+  if (::mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
+             memory_.get(), static_cast<off_t>(first * kPage)) == MAP_FAILED) {
     return false;
   }
   // The first write copies a page. This one changes nothing, even where another
-  // thread writes as well. (Compilers drop an "or" with 0.)
-  for (size_t i = 0; i < end - begin; i += kPage) {
+  // thread writes as well. (Compilers drop an "or" with 0.) A comparison that
+  // fails need not write.
+  for (size_t i = 0; i < bytes; i += kPage) {
     char same = __atomic_load_n(at + i, __ATOMIC_RELAXED);
-    __atomic_compare_exchange_n(at + i, &same, same, false, __ATOMIC_RELAXED,
-                                __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(at + i, &same, same, false,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
   }
+  std::fill(private_.begin() + static_cast<ptrdiff_t>(first),
+            private_.begin() + static_cast<ptrdiff_t>(last), true);
   return true;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "gloo/config.h"
 #include "transport/base/link.h"
@@ -35,9 +36,10 @@ class SealedMemory final : public base::SharedMemory {
   char* data() const override { return data_; }
   size_t size() const { return bytes_; }
 
-  // Pages from `begin` to `end`, in bytes, become a copy of this process's own:
-  // what others write there after the return is not seen here. What other
-  // threads of this process write meanwhile is. False: the system refuses.
+  // Pages from `begin` to `end`, in bytes, become a copy of this process's own,
+  // unless they are: what others write there after the return is not seen here.
+  // What other threads of this process write meanwhile is. One thread at a
+  // time. False: the system refuses.
   [[nodiscard]] bool makePrivate(size_t begin, size_t end) noexcept;
 
   // To be handed over; gone after close().
@@ -45,11 +47,13 @@ class SealedMemory final : public base::SharedMemory {
   void close() { memory_.reset(); }
 
  private:
-  void map(size_t alignment);
+  void map(size_t alignment, bool populate);
+  bool copyPages(size_t first, size_t last) noexcept;
 
   base::UniqueFd memory_;
   const size_t bytes_;
   char* data_ = nullptr;
+  std::vector<bool> private_;  // each page, once there is one
 };
 
 }  // namespace transport::shm

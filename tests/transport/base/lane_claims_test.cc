@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <memory>
 #include <random>
 #include <thread>
@@ -172,12 +173,85 @@ TEST(LaneClaimsTest, NobodyWaitsForWhoeverIsStopped) {
   Ranks ranks(2);
   ranks.owner() = 2;
   int lane = -1;
-  EXPECT_EQ(ranks[0].enter(1, milliseconds(30), &lane), Outcome::kTimeout);
-  EXPECT_EQ(ranks[0].owner(), 1);
+  int culprit = -1;
+  EXPECT_EQ(ranks[0].enter(1, milliseconds(30), &lane, &culprit),
+            Outcome::kTimeout);
+  EXPECT_EQ(culprit, 1);
+  ranks.owner() = 12345;  // not a rank
+  EXPECT_EQ(ranks[0].enter(1, milliseconds(30), &lane, &culprit),
+            Outcome::kTimeout);
+  EXPECT_EQ(culprit, -1);
   ranks.fail();
   EXPECT_EQ(ranks[0].enter(1, kTimeout, &lane), Outcome::kFailed);
-  ranks.owner() = 12345;  // not a rank
-  EXPECT_EQ(ranks[0].owner(), -1);
+}
+
+TEST(LaneClaimsTest, WhoWaitsForSomebodyStoppedUsesNoCore) {
+  Ranks ranks(2);
+  ranks.owner() = 2;
+  int lane = -1;
+  const auto used = [] {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return milliseconds(time.tv_sec * 1000 + time.tv_nsec / 1000000);
+  };
+  const auto before = used();
+  EXPECT_EQ(ranks[0].enter(1, milliseconds(1000), &lane), Outcome::kTimeout);
+  EXPECT_LT(used() - before, milliseconds(500));
+}
+
+// A thread of the own rank is stopped between two instructions: it is waited
+// for as long as was asked, and the lock is others' meanwhile.
+TEST(LaneClaimsTest, NobodyElseWaitsForAThreadOfThisRank) {
+  Ranks ranks(2);
+  for (int rank : {0, 1}) {
+    leave(ranks[rank], enter(ranks[rank], 5));
+  }
+  const int known = enter(ranks[1], 5);
+  ranks.count(known)++;
+  std::thread waiting([&] {
+    int lane = -1;
+    int culprit = -1;
+    EXPECT_EQ(ranks[0].enter(5, milliseconds(300), &lane, &culprit),
+              Outcome::kTimeout);
+    EXPECT_EQ(culprit, 0);
+  });
+  for (uint64_t tag = 100; tag < 200; tag++) {
+    const int lane = enter(ranks[0], tag);
+    EXPECT_GE(lane, 0);
+    EXPECT_EQ(enter(ranks[1], tag), lane);
+    leave(ranks[0], lane);
+    leave(ranks[1], lane);
+  }
+  waiting.join();
+}
+
+TEST(LaneClaimsTest, NobodyEntersAfterAFailure) {
+  Ranks ranks(3);
+  const int lane = enter(ranks[0], 5);
+  EXPECT_EQ(enter(ranks[1], 5), lane);
+  ranks[0].close();
+  int other = -1;
+  EXPECT_EQ(ranks[2].enter(5, kTimeout, &other), Outcome::kFailed);
+  EXPECT_EQ(ranks[2].enter(6, kTimeout, &other), Outcome::kFailed);
+  leave(ranks[1], lane);
+  EXPECT_EQ(ranks[1].enter(5, kTimeout, &other), Outcome::kFailed);
+}
+
+TEST(LaneClaimsTest, WhoMayStillWorkIsKnown) {
+  Ranks ranks(4);
+  // Rank 2 has left it, rank 3 was never there.
+  const int lane = enter(ranks[0], 5);
+  EXPECT_EQ(enter(ranks[1], 5), lane);
+  leave(ranks[2], enter(ranks[2], 5));
+  ranks[0].close();
+  EXPECT_TRUE(ranks[0].works(lane, 1));
+  EXPECT_FALSE(ranks[0].works(lane, 2));
+  EXPECT_FALSE(ranks[0].works(lane, 3));
+  EXPECT_TRUE(ranks[1].works(lane, 0));
+  ranks[0].stop(lane);
+  EXPECT_FALSE(ranks[1].works(lane, 0));
+  leave(ranks[1], lane);
+  EXPECT_FALSE(ranks[0].works(lane, 1));
 }
 
 // A thread that knew the lane by another tag makes the count odd for a moment,

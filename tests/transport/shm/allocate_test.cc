@@ -181,6 +181,19 @@ TEST(AllocationTest, WhatIsWithdrawnBelongsToItsOwner) {
   EXPECT_EQ(borrower->data()[5000], 2);
 }
 
+// Of operations side by side, whose vectors have a page in common.
+TEST(AllocationTest, WhatWasWithdrawnIsWithdrawnOnce) {
+  const auto owner = Allocation::make(40000, 1);
+  const auto borrower = borrowFrom(*owner);
+  owner->withdraw(0, 10000);
+  std::memset(owner->data(), 3, owner->bytes());
+  owner->withdraw(10000, 10000);
+  std::memset(borrower->data(), 2, borrower->bytes());
+  EXPECT_EQ(owner->data()[9999], 3);
+  EXPECT_EQ(owner->data()[19999], 3);
+  EXPECT_EQ(owner->data()[30000], 2);
+}
+
 TEST(AllocationTest, RefusesWhatIsNotOne) {
   const auto owner = Allocation::make(10000, 1);
   const auto borrow = [](int fd, uint64_t id) {

@@ -108,8 +108,8 @@ class DirectRun {
   // All ranks come here, or none, once they have seen the same offers: those of
   // [first, last).
   bool mapOffers(uint64_t round, int first, int last);
-  // To the others, what this rank offers.
-  void handOver();
+  // To the others, what the ranks of [first, last) offer. One round.
+  void handOver(int first, int last);
   // Throws, unless isNew, where that rank's memory is not there.
   bool mapOffer(int rank, const Offer& theirs, bool isNew);
   // All have read what they wanted.

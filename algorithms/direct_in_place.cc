@@ -9,8 +9,8 @@
 // same lines.
 //
 // Where memory is used for the first time, its owner hands it over once all
-// have offered; a second round tells that it has, a third one whether everybody
-// could map it.
+// have offered; a second round tells that it has, or some of them where there
+// are many ranks, a last one whether everybody could map it.
 //
 // A last round keeps a rank from returning while others use its vectors. If the
 // operation fails before that, the rank waits a moment until all have seen it,
@@ -27,6 +27,11 @@
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
 namespace {
+
+// Descriptors that are handed over and not taken yet: a user's processes may
+// together have as many as one may have open (ulimit -n, often 1024). The next
+// ranks may begin before all have taken those of the last.
+constexpr int kMostOnTheWay = 128;
 
 // Of work that nobody else has a part in, between looks at the time.
 constexpr size_t kTurn = 1 << 20;
@@ -144,22 +149,23 @@ bool DirectRun::mapOffers(uint64_t round, int first, int last) {
   for (int rank = first; rank < last; rank++) {
     isNew = isNew || offerOf(rank, round).isNew != 0;
   }
-  std::vector<Offer> kept;  // the rounds of handing over take the lines again
-  if (isNew) {
-    kept.reserve(static_cast<size_t>(last - first));
+  if (!isNew) {
     for (int rank = first; rank < last; rank++) {
-      kept.push_back(offerOf(rank, round));
+      mapOffer(rank, offerOf(rank, round), false);
     }
-    handOver();
+    return true;
+  }
+  std::vector<Offer> kept;  // the rounds of handing over take the lines again
+  for (int rank = first; rank < last; rank++) {
+    kept.push_back(offerOf(rank, round));
   }
   bool all = true;
+  const int turn = std::max(1, kMostOnTheWay / (2 * (size_ - 1)));
   for (int rank = first; rank < last; rank++) {
-    const Offer theirs =
-        isNew ? kept[static_cast<size_t>(rank - first)] : offerOf(rank, round);
-    all = mapOffer(rank, theirs, isNew) && all;
-  }
-  if (!isNew) {
-    return true;
+    if ((rank - first) % turn == 0) {
+      handOver(rank, std::min(rank + turn, last));
+    }
+    all = mapOffer(rank, kept[static_cast<size_t>(rank - first)], true) && all;
   }
   const uint64_t vote = begin();
   const char mine = all ? 1 : 0;
@@ -176,9 +182,9 @@ bool DirectRun::mapOffers(uint64_t round, int first, int last) {
   return all;
 }
 
-void DirectRun::handOver() {
+void DirectRun::handOver(int first, int last) {
   for (const internal::Place& place : {offer_.input, offer_.output}) {
-    if (place.memory != 0) {
+    if (place.memory != 0 && first <= rank_ && rank_ < last) {
       lane_.lend(place.memory);
     }
   }

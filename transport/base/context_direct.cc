@@ -25,7 +25,8 @@ struct Ability {
   cpu_set_t cores{};  // that it may run on
   int32_t ranks = 0;  // that it shares them with: other contexts may have more
 };
-// From rank 0: whether there is some, under which token.
+// From rank 0: whether there is some, under which token. (If not, some ranks
+// may have been given it nevertheless.)
 struct Offer {
   uint8_t made = 0;
   Name token{};
@@ -197,14 +198,14 @@ Context::Scratch Context::shareFromFirst(Deadline deadline) {
       auto lock = this->lock();
       MemorySharer& sharer = *device_->factory().sharer();
       offer.slotBytes = DirectLanes::slotBytesFor(size());
-      auto given = sharer.give(
-          DirectLanes::memoryBytes(size(), offer.slotBytes), takers);
-      memory = std::move(given.memory);
+      offer.token = sharer.makeToken();
+      memory = sharer.give(DirectLanes::memoryBytes(size(), offer.slotBytes),
+                           offer.token, takers);
       DirectLanes::Preface& preface = DirectLanes::preface(*memory);
       preface.names[0] = sharer.name();
       std::copy(takers.begin(), takers.end(), preface.names.begin() + 1);
+      preface.token = offer.token;
       preface.crowded = ranks > CPU_COUNT(&cores) ? 1 : 0;
-      offer.token = given.token;
       offer.made = kYes;
     } catch (const IoException& e) {
       GLOO_INFO("rank 0: no memory for all ranks: ", e.what());
@@ -250,6 +251,10 @@ Context::Scratch Context::shareFromOther(Deadline deadline) {
     round.finish(deadline);
   }
   std::shared_ptr<SharedMemory> memory;
+  if (offer.made != kYes && ability.able == kYes) {
+    auto lock = this->lock();
+    device_->factory().sharer()->refuse(offer.token);
+  }
   if (offer.made == kYes && ability.able == kYes) {
     try {
       auto lock = this->lock();

@@ -90,15 +90,16 @@ void Context::endWith(CausePtr cause) {
   // That this rank uses what it has closed is nobody else's concern.
   const bool ownFault =
       cause_->kind == Cause::Kind::kClosed && cause_->culprit == rank();
-  if (joined_ && !ownFault) {
-    Lifelines::instance().flood(worldNonce_, nonce_, *cause_);
-  }
   failPending();
   if (direct_ != nullptr) {
     direct_->fail();
   }
   changes_++;
   domain().changed();
+  // Last: it takes memory, which may be short.
+  if (joined_ && !ownFault) {
+    Lifelines::instance().flood(worldNonce_, nonce_, *cause_);
+  }
 }
 
 void Context::failPending() {

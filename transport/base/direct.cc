@@ -236,7 +236,8 @@ DirectLanes::DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory,
       claims_(memory_->data() + kPage, context.rank(), context.size(), failed_),
       lent_(context, std::vector<MemorySharer::Name>(
                          preface(*memory_).names.begin(),
-                         preface(*memory_).names.begin() + context.size())) {
+                         preface(*memory_).names.begin() + context.size()),
+            preface(*memory_).token) {
   char* at = memory_->data() + bytesBeforeLanes(context.size());
   for (auto& lane : lanes_) {
     const auto index = static_cast<int>(&lane - lanes_.data());

@@ -73,6 +73,7 @@ class DirectLanes final : public internal::Direct {
   struct Preface {
     // Where each rank is handed memory.
     std::array<MemorySharer::Name, kMaxRanks> names;
+    MemorySharer::Name token;  // of this memory, and of what they lend
     // There are more ranks than cores that any of them may run on.
     uint8_t crowded;
   };

@@ -11,21 +11,30 @@ namespace transport::base {
 
 using internal::Place;
 
-LentMemory::LentMemory(Context& context, std::vector<Name> names)
-    : context_(context), takers_(std::move(names)) {
+LentMemory::LentMemory(Context& context, std::vector<Name> names,
+                       const Name& token)
+    : context_(context), takers_(std::move(names)), token_(token) {
   takers_.erase(takers_.begin() + context.rank());
+}
+
+// What was handed over in an operation that failed then is still there.
+LentMemory::~LentMemory() {
+  if (!origin_.inherited()) {
+    const auto lock = context_.lock();
+    context_.device().factory().sharer()->refuseLoans(token_);
+  }
 }
 
 LentMemory::State LentMemory::stateOf(uint64_t id) {
   const MutexLock guard(mutex_);
   const auto found = lent_.find(id);
-  return found != lent_.end() ? found->second : State::kNew;
+  return found != lent_.end() ? found->second.state : State::kNew;
 }
 
 // Where that fails, the others do not find it, and say so.
 void LentMemory::lend(uint64_t id) {
   const MutexLock guard(mutex_);
-  if (lent_.contains(id)) {
+  if (lent_.contains(id) && lent_[id].state != State::kNew) {
     return;
   }
   SharedAllocations& allocations = SharedAllocations::instance();
@@ -36,10 +45,10 @@ void LentMemory::lend(uint64_t id) {
   if (allocation == nullptr) {
     return;
   }
-  lent_[id] = State::kHandedOver;
+  lent_[id].state = State::kHandedOver;
   try {
     const auto lock = context_.lock();
-    context_.device().factory().sharer()->lend(*allocation, takers_);
+    context_.device().factory().sharer()->lend(*allocation, token_, takers_);
   } catch (const IoException& e) {
     GLOO_INFO("rank ", context_.rank(), ": ", allocation->bytes(),
               " bytes of shared memory are used like other memory: ", e.what());
@@ -48,7 +57,13 @@ void LentMemory::lend(uint64_t id) {
 
 void LentMemory::settle(uint64_t id, bool shared) {
   const MutexLock guard(mutex_);
-  lent_[id] = shared ? State::kShared : State::kRefused;
+  Lent& lent = lent_[id];
+  if (shared) {
+    lent.state = State::kShared;
+  } else if (lent.state != State::kShared) {
+    lent.state =
+        ++lent.failures < kMostFailures ? State::kNew : State::kRefused;
+  }
 }
 
 std::shared_ptr<const SharedAllocation> LentMemory::borrow(uint64_t id) {
@@ -60,7 +75,7 @@ std::shared_ptr<const SharedAllocation> LentMemory::borrow(uint64_t id) {
                 [](const auto& entry) { return entry.second->freed(); });
   try {
     const auto lock = context_.lock();
-    return borrowed_[id] = context_.device().factory().sharer()->borrow(id);
+    return borrowed_[id] = context_.device().factory().sharer()->borrow(id, token_);
   } catch (const IoException& e) {
     borrowed_.erase(id);
     GLOO_INFO("rank ", context_.rank(),

@@ -13,6 +13,7 @@
 #include "gloo/common/thread_annotations.h"
 #include "gloo/config.h"
 #include "gloo/internal/direct.h"
+#include "transport/base/fork.h"
 #include "transport/base/link.h"
 #include "transport/base/shared_allocations.h"
 
@@ -32,12 +33,17 @@ class LentMemory {
     kRefused      // not to be had by all
   };
 
-  // `names`: where each rank takes memory.
-  LentMemory(Context& context, std::vector<Name> names);
+  // `names`: where each rank takes memory. `token`: what they alone know.
+  LentMemory(Context& context, std::vector<Name> names, const Name& token);
+  ~LentMemory();
+  LentMemory(const LentMemory&) = delete;
+  LentMemory& operator=(const LentMemory&) = delete;
 
   State stateOf(uint64_t id);
-  // Hands it over at the first call.
+  // Hands it over, unless that was done.
   void lend(uint64_t id);
+  // Limits may have stood in the way (so many descriptors at a time): it is new
+  // again, some times.
   void settle(uint64_t id, bool shared);
 
   // Null: it is not to be had. Stays mapped as long as somebody has it, or its
@@ -45,10 +51,18 @@ class LentMemory {
   std::shared_ptr<const SharedAllocation> borrow(uint64_t id);
 
  private:
+  struct Lent {
+    State state = State::kNew;
+    int failures = 0;
+  };
+  static constexpr int kMostFailures = 3;
+
   Context& context_;
   std::vector<Name> takers_;
+  const Name token_;
+  Origin origin_;
   Mutex mutex_;
-  std::map<uint64_t, State> lent_ GLOO_GUARDED_BY(mutex_);
+  std::map<uint64_t, Lent> lent_ GLOO_GUARDED_BY(mutex_);
   std::map<uint64_t, std::shared_ptr<const SharedAllocation>> borrowed_
       GLOO_GUARDED_BY(mutex_);
 };

@@ -253,22 +253,26 @@ class MemorySharer {
 
   // Where this process can be given memory; random.
   virtual Name name() const = 0;
-  struct Given {
-    std::shared_ptr<SharedMemory> memory;
-    Name token;  // by which the takers know it
-  };
+  // By which the takers know what they are given; random.
+  virtual Name makeToken() = 0;
   // Makes `bytes`, whole pages, and gives them to those processes. Throws
-  // IoException.
-  virtual Given give(size_t bytes, const std::vector<Name>& takers) = 0;
+  // IoException, when some of them may have it.
+  virtual std::shared_ptr<SharedMemory> give(size_t bytes, const Name& token,
+                                             const std::vector<Name>& takers) = 0;
   // What was given to this process with that token. Throws IoException, also
   // when it is not of that size.
   virtual std::shared_ptr<SharedMemory> take(size_t bytes,
                                              const Name& token) = 0;
+  // It is not wanted, if it is there at all.
+  virtual void refuse(const Name& token) noexcept = 0;
 
-  // The same for memory of the shared allocator.
-  virtual void lend(const SharedAllocation& allocation,
+  // The same for memory of the shared allocator, among those that know `token`.
+  virtual void lend(const SharedAllocation& allocation, const Name& token,
                     const std::vector<Name>& takers) = 0;
-  virtual std::shared_ptr<const SharedAllocation> borrow(uint64_t id) = 0;
+  virtual std::shared_ptr<const SharedAllocation> borrow(uint64_t id,
+                                                         const Name& token) = 0;
+  // Of what was lent, nothing more is taken.
+  virtual void refuseLoans(const Name& token) noexcept = 0;
 };
 
 // What stands in the way will pass: the caller is told to call again.

@@ -1,4 +1,6 @@
 // How a pair ends: in order, or not.
+#include <new>
+
 #include "gloo/common/string.h"
 #include "transport/base/context.h"
 #include "transport/base/pair.h"
@@ -83,11 +85,17 @@ void Pair::attachFailed(std::unique_ptr<Link> link,
   sendAbort(cause);
 }
 
+// Without memory for it the link's end has to do: the others still hear of it,
+// and nobody here may go on waiting.
 void Pair::sendAbort(const internal::Cause& cause) {
-  const std::vector<char> text = encode(cause);
-  FrameHeader h = header(FrameType::kAbort);
-  h.payloadBytes = static_cast<uint32_t>(text.size());
-  link_->finishWith(h, text.data());
+  try {
+    const std::vector<char> text = encode(cause);
+    FrameHeader h = header(FrameType::kAbort);
+    h.payloadBytes = static_cast<uint32_t>(text.size());
+    link_->finishWith(h, text.data());
+  } catch (const std::bad_alloc&) {
+    link_->abandon();
+  }
 }
 
 void Pair::abandon() {

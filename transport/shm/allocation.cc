@@ -13,7 +13,6 @@
 #include "gloo/common/error.h"
 #include "gloo/common/logging.h"
 #include "gloo/transport/shm/allocate.h"
-#include "transport/shm/memory_left.h"
 #include "transport/shm/segment.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -33,24 +32,10 @@ uint64_t makeId() {
   return id;
 }
 
-// The kernel would fill what is left before it refuses the rest, and ends the
-// process where that is less than the machine's.
-void checkAvailable(size_t bytes) {
-  if (const uint64_t left = memoryLeft(); bytes > left) {
-    GLOO_THROW_IO_EXCEPTION("cannot make ", bytes,
-                            " bytes of shared memory: of this machine's, or"
-                            " of this container's limit, ",
-                            left,
-                            " bytes are left; allocate less,"
-                            " free some, or raise the limit");
-  }
-}
-
 }  // namespace
 
 std::shared_ptr<Allocation> Allocation::make(size_t bytes, size_t alignment) {
   const size_t whole = (bytes + kPage - 1) / kPage * kPage;
-  checkAvailable(whole + kPage);
   auto memory = std::make_unique<SealedMemory>(whole + kPage, alignment);
   const uint64_t id = makeId();
   std::shared_ptr<Allocation> made(

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "gloo/common/error.h"
+#include "gloo/common/logging.h"
 #include "gloo/common/string.h"
 #include "transport/base/link.h"
 #include "transport/shm/descriptor_message.h"
@@ -100,9 +101,7 @@ Endpoint::Endpoint() : name_(makeSecret()), listener_(makeSocket()) {
 
 Handover Endpoint::take(const Secret& token) {
   acceptAll();
-  std::erase_if(waiting_, [](Waiting& waiting) {
-    return !waiting.complete && !receive(waiting);
-  });
+  receiveAll();
   const auto found = std::find_if(
       waiting_.begin(), waiting_.end(), [&](const Waiting& waiting) {
         return waiting.complete && waiting.token == token;
@@ -115,6 +114,41 @@ Handover Endpoint::take(const Secret& token) {
   Handover handover = std::move(found->handover);
   waiting_.erase(found);
   return handover;
+}
+
+void Endpoint::collect(Clock::time_point now) noexcept {
+  try {
+    acceptAll();
+    receiveAll();
+  } catch (const Exception& e) {
+    GLOO_DEBUG(e.what());  // who takes what is there will say so
+  }
+  std::erase_if(waiting_, [&](const Waiting& waiting) {
+    return now >= waiting.since + kKept;
+  });
+}
+
+void Endpoint::drop(const Secret& token) noexcept {
+  collect();
+  std::erase_if(waiting_, [&](const Waiting& waiting) {
+    return waiting.complete && waiting.token == token;
+  });
+}
+
+void Endpoint::dropAllOf(uint64_t half) noexcept {
+  collect();
+  std::erase_if(waiting_, [&](const Waiting& waiting) {
+    return waiting.complete &&
+           std::memcmp(waiting.token.data() + sizeof(half), &half,
+                       sizeof(half)) == 0;
+  });
+}
+
+std::optional<Endpoint::Clock::time_point> Endpoint::nextCollection() const {
+  if (waiting_.empty()) {
+    return std::nullopt;
+  }
+  return waiting_.front().since + kKept;  // they wait in their order
 }
 
 void Endpoint::acceptAll() {
@@ -141,6 +175,28 @@ void Endpoint::acceptAll() {
     }
     if (waiting_.size() > kMostWaiting) {
       waiting_.erase(waiting_.begin());
+    }
+  }
+}
+
+// What comes again takes the place of what has come.
+void Endpoint::receiveAll() {
+  for (size_t i = 0; i < waiting_.size(); i++) {
+    if (waiting_[i].complete) {
+      continue;
+    }
+    if (!receive(waiting_[i])) {
+      waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(i--));
+      continue;
+    }
+    const auto before = std::find_if(
+        waiting_.begin(), waiting_.end(), [&](const Waiting& waiting) {
+          return waiting.complete && &waiting != &waiting_[i] &&
+                 waiting.token == waiting_[i].token;
+        });
+    if (waiting_[i].complete && before != waiting_.end()) {
+      std::swap(before->handover, waiting_[i].handover);
+      waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(i--));
     }
   }
 }

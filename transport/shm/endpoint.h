@@ -6,6 +6,9 @@
 
 #include <sys/types.h>
 
+#include <chrono>
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "gloo/config.h"
@@ -34,14 +37,30 @@ class Endpoint {
   // it sent its answer, so it is there. Throws IoException that says why not.
   Handover take(const Secret& token);
 
+  // What nobody takes would keep its memory, also that of a process that has
+  // ended. So what has come is looked at when there is something, and dropped
+  // once it is not wanted any more, or has waited for as long as no sender of an
+  // answer takes.
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::minutes kKept{10};
+  int listener() const { return listener_.get(); }
+  void collect(Clock::time_point now = Clock::now()) noexcept;
+  // What has this token, or one that ends with this half of one.
+  void drop(const Secret& token) noexcept;
+  void dropAllOf(uint64_t half) noexcept;
+  // When collect() wants to be called at the latest; none: nothing waits.
+  std::optional<Clock::time_point> nextCollection() const;
+
  private:
   struct Waiting {
     Handover handover;
     Secret token{};
     bool complete = false;
+    Clock::time_point since = Clock::now();
   };
 
   void acceptAll();
+  void receiveAll();
   static bool receive(Waiting& waiting);
 
   Secret name_;

@@ -65,6 +65,15 @@ class Caller final : public base::PendingLink {
     greeting_.token = makeSecret();
   }
 
+  // Given up, perhaps after it was answered.
+  ~Caller() override {
+    if (!completed_ && !origin_.inherited()) {
+      factory_.endpoint().drop(greeting_.token);
+    }
+  }
+  Caller(const Caller&) = delete;
+  Caller& operator=(const Caller&) = delete;
+
   std::vector<char> blob() const override { return encode(greeting_); }
 
   std::unique_ptr<base::Link> complete(base::UniqueFd /*socket*/,
@@ -72,6 +81,7 @@ class Caller final : public base::PendingLink {
                                        base::LinkHandler& handler) override {
     const Greeting answer = decodeGreeting(theirs.blob);
     Handover handover = factory_.endpoint().take(greeting_.token);
+    completed_ = true;
     Connection connection;
     connection.end = End::kTaker;
     connection.pid = handover.pid;
@@ -89,6 +99,8 @@ class Caller final : public base::PendingLink {
   ShmFactory& factory_;
   const int peers_;
   Greeting greeting_;
+  bool completed_ = false;
+  base::Origin origin_;
 };
 
 // The side that was called: it makes the segment and hands it over.
@@ -145,6 +157,7 @@ ShmFactory::ShmFactory(base::ProgressDomain& domain,
       hostId_(base::hostIdentity()),
       probe_(std::make_unique<const Secret>(makeSecret())),
       sharer_(endpoint_) {
+  poller_.watch(endpoint_);
   domain_.add(poller_);
 }
 

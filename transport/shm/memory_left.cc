@@ -1,12 +1,15 @@
 #include "transport/shm/memory_left.h"
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <limits>
 #include <optional>
 #include <sstream>
 #include <string_view>
 #include <vector>
+
+#include "gloo/common/error.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
@@ -182,6 +185,38 @@ uint64_t memoryLeft(const std::string& root) {
     }
   }
   return left;
+}
+
+MemoryBudget& MemoryBudget::instance() {
+  static MemoryBudget budget;
+  return budget;
+}
+
+// Other ranks of the host take of it at the same time: those of 128 ranks have
+// segments of 635 MiB together.
+void MemoryBudget::take(uint64_t bytes) {
+  constexpr uint64_t kPlenty = uint64_t{4} << 30;
+  constexpr int64_t kFresh = 100;
+  const int64_t now =
+      std::chrono::duration_cast<std::chrono::milliseconds>(
+          std::chrono::steady_clock::now().time_since_epoch())
+          .count();
+  uint64_t left = left_.load(std::memory_order_relaxed);
+  const bool fresh = now - readAt_.load(std::memory_order_relaxed) < kFresh;
+  if (!fresh || left < sum(kPlenty, bytes)) {
+    left = memoryLeft(root_);
+    readAt_.store(now, std::memory_order_relaxed);
+  }
+  if (bytes > left) {
+    GLOO_THROW_IO_EXCEPTION("cannot make ", bytes,
+                            " bytes of shared memory: of this machine's, or"
+                            " of this container's limit, ",
+                            left,
+                            " bytes are left; use less, free some, or raise the"
+                            " limit (docs/shm.md says what needs how much)");
+  }
+  left_.store(left == kUnlimited ? left : left - bytes,
+              std::memory_order_relaxed);
 }
 
 }  // namespace transport::shm

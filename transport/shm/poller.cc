@@ -19,6 +19,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kSweepEvery{20};
 constexpr uint32_t kRoundsPerLook = 64;  // at the clock
 constexpr int kEvents = 64;
+constexpr uint64_t kEndpoint = UINT64_MAX;  // no link's place
 
 }  // namespace
 
@@ -49,6 +50,31 @@ uint32_t ShmPoller::add(ShmLink& link, int socket) {
   links_[place] = &link;
   armed_ = armed_ && polledArmed_;  // the new one has not been armed
   return place;
+}
+
+// Told once of each arrival: what cannot be accepted for now would not let
+// anybody sleep.
+void ShmPoller::watch(Endpoint& endpoint) {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLET;
+  event.data.u64 = kEndpoint;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, endpoint.listener(), &event) !=
+      0) {
+    const int error = errno;
+    GLOO_THROW_IO_EXCEPTION("epoll_ctl: ", base::errnoText(error),
+                            base::errnoRemedy(error));
+  }
+  endpoint_ = &endpoint;
+}
+
+std::chrono::milliseconds ShmPoller::nextTimer() const {
+  const auto next = endpoint_ != nullptr ? endpoint_->nextCollection()
+                                         : std::optional<Clock::time_point>();
+  return next.has_value()
+             ? std::max(std::chrono::ceil<std::chrono::milliseconds>(
+                            *next - Clock::now()),
+                        std::chrono::milliseconds(1))
+             : std::chrono::milliseconds::max();
 }
 
 void ShmPoller::forget(int socket) {
@@ -91,8 +117,16 @@ void ShmPoller::sweep() {
   statistics_.systemCalls++;
   const int n = ::epoll_wait(epoll_.get(), events.data(), kEvents, 0);
   for (int i = 0; i < n; i++) {
-    if (ShmLink* link = links_[events[i].data.u64]) {
+    if (events[i].data.u64 == kEndpoint) {
+      endpoint_->collect();
+    } else if (ShmLink* link = links_[events[i].data.u64]) {
       link->onSocket();
+    }
+  }
+  if (endpoint_ != nullptr) {
+    const auto next = endpoint_->nextCollection();
+    if (next.has_value() && *next <= Clock::now()) {
+      endpoint_->collect();
     }
   }
 }

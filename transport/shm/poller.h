@@ -14,6 +14,7 @@
 #include "transport/base/fork.h"
 #include "transport/base/progress.h"
 #include "transport/base/socket.h"
+#include "transport/shm/endpoint.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
@@ -29,6 +30,10 @@ class ShmPoller final : public base::Poller {
   bool poll() override;
   int wakeFd() const override { return epoll_.get(); }
   bool arm() override;
+  std::chrono::milliseconds nextTimer() const override;
+
+  // What is handed over there is looked at from now on. Throws IoException.
+  void watch(Endpoint& endpoint);
 
   // ---- For links. ----
 
@@ -47,6 +52,7 @@ class ShmPoller final : public base::Poller {
   bool due();
 
   std::vector<ShmLink*> links_;  // null: a free place
+  Endpoint* endpoint_ = nullptr;
   uint32_t rounds_ = 0;
   std::chrono::steady_clock::time_point nextSweep_{};
   bool armed_ = false;

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "gloo/common/error.h"
+#include "transport/shm/memory_left.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
@@ -67,6 +68,9 @@ void allocateAll(int memory, size_t bytes) {
 }
 
 base::UniqueFd make(size_t bytes) {
+  // The kernel would fill what is left before it refuses the rest, and ends the
+  // process where that is less than the machine's.
+  MemoryBudget::instance().take(bytes);
   checkFileLimit(bytes);
   base::UniqueFd memory(
       ::memfd_create("gloo", MFD_CLOEXEC | MFD_ALLOW_SEALING));

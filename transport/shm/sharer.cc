@@ -12,24 +12,33 @@ GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
 namespace {
 
-Secret tokenOf(uint64_t id) {
-  Secret token{};
-  std::memcpy(token.data(), &id, sizeof(id));
-  return token;
+uint64_t halfOf(const Secret& token) {
+  uint64_t half = 0;
+  std::memcpy(&half, token.data(), sizeof(half));
+  return half;
+}
+
+// Which allocation, and among whom.
+Secret loanOf(uint64_t id, const Secret& token) {
+  const uint64_t half = halfOf(token);
+  Secret loan{};
+  static_assert(sizeof(loan) == sizeof(id) + sizeof(half));
+  std::memcpy(loan.data(), &id, sizeof(id));
+  std::memcpy(loan.data() + sizeof(id), &half, sizeof(half));
+  return loan;
 }
 
 }  // namespace
 
-base::MemorySharer::Given ShmSharer::give(size_t bytes,
-                                          const std::vector<Name>& takers) {
-  const Secret token = makeSecret();
+std::shared_ptr<base::SharedMemory> ShmSharer::give(
+    size_t bytes, const Name& token, const std::vector<Name>& takers) {
   auto memory = std::make_shared<SealedMemory>(bytes);
   for (const Name& taker : takers) {
     handOver(dial(taker), token, memory->descriptor());
   }
   memory->close();
   Local<SealedMemory>::instance().add(token, memory);
-  return {std::move(memory), token};
+  return memory;
 }
 
 // What was handed over is taken in any case, so that nothing is left there.
@@ -44,18 +53,23 @@ std::shared_ptr<base::SharedMemory> ShmSharer::take(size_t bytes,
 }
 
 void ShmSharer::lend(const base::SharedAllocation& allocation,
-                     const std::vector<Name>& takers) {
+                     const Name& token, const std::vector<Name>& takers) {
   const int descriptor = allocation.descriptor();
   if (descriptor < 0) {
     GLOO_THROW_IO_EXCEPTION("it belongs to the parent of this process");
   }
   for (const Name& taker : takers) {
-    handOver(dial(taker), tokenOf(allocation.id()), descriptor);
+    handOver(dial(taker), loanOf(allocation.id(), token), descriptor);
   }
 }
 
-std::shared_ptr<const base::SharedAllocation> ShmSharer::borrow(uint64_t id) {
-  return Allocation::borrow(endpoint_.take(tokenOf(id)).memory, id);
+std::shared_ptr<const base::SharedAllocation> ShmSharer::borrow(
+    uint64_t id, const Name& token) {
+  return Allocation::borrow(endpoint_.take(loanOf(id, token)).memory, id);
+}
+
+void ShmSharer::refuseLoans(const Name& token) noexcept {
+  endpoint_.dropAllOf(halfOf(token));
 }
 
 }  // namespace transport::shm

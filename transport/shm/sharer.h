@@ -18,12 +18,18 @@ class ShmSharer final : public base::MemorySharer {
   explicit ShmSharer(Endpoint& endpoint) : endpoint_(endpoint) {}
 
   Name name() const override { return endpoint_.name(); }
-  Given give(size_t bytes, const std::vector<Name>& takers) override;
+  Name makeToken() override { return makeSecret(); }
+  std::shared_ptr<base::SharedMemory> give(
+      size_t bytes, const Name& token,
+      const std::vector<Name>& takers) override;
   std::shared_ptr<base::SharedMemory> take(size_t bytes,
                                            const Name& token) override;
-  void lend(const base::SharedAllocation& allocation,
+  void refuse(const Name& token) noexcept override { endpoint_.drop(token); }
+  void lend(const base::SharedAllocation& allocation, const Name& token,
             const std::vector<Name>& takers) override;
-  std::shared_ptr<const base::SharedAllocation> borrow(uint64_t id) override;
+  std::shared_ptr<const base::SharedAllocation> borrow(
+      uint64_t id, const Name& token) override;
+  void refuseLoans(const Name& token) noexcept override;
 
  private:
   Endpoint& endpoint_;

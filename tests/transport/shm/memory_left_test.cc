@@ -7,12 +7,15 @@
 #include <fstream>
 #include <string>
 
+#include "gloo/common/error.h"
 #include "tests/support/spawn.h"
+#include "transport/shm/sealed_memory.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace test {
 namespace {
 
+using transport::shm::MemoryBudget;
 using transport::shm::memoryLeft;
 
 constexpr uint64_t kMiB = 1 << 20;
@@ -54,6 +57,7 @@ class MemoryLeftTest : public ::testing::Test {
           "32 22 0:28 / /mem rw - cgroup cgroup rw,memory\n");
   }
   uint64_t left() const { return memoryLeft(directory_.path()); }
+  std::string root() const { return directory_.path(); }
 
  private:
   ScratchDirectory directory_;
@@ -151,6 +155,21 @@ TEST_F(MemoryLeftTest, OfTheFirstVersion) {
   write("/mem/jobs/memory.memsw.limit_in_bytes", std::to_string(40 * kMiB));
   write("/mem/jobs/memory.memsw.usage_in_bytes", std::to_string(38 * kMiB));
   EXPECT_EQ(left(), 2 * kMiB);
+}
+
+TEST_F(MemoryLeftTest, MoreIsNotTaken) {
+  MemoryBudget budget(root());
+  budget.take(1000 * kMiB);
+  EXPECT_THROW(budget.take(1001 * kMiB), IoException);
+  // What others have taken is seen at once where there is little.
+  write("/proc/meminfo", "MemAvailable: 1024 kB\nSwapFree: 0 kB\n");
+  EXPECT_THROW(budget.take(2 * kMiB), IoException);
+  budget.take(kMiB);
+}
+
+TEST_F(MemoryLeftTest, AllSharedMemoryIsTakenOfIt) {
+  constexpr size_t kTooMuch = size_t{1} << 50;
+  EXPECT_THROW(transport::shm::SealedMemory memory(kTooMuch), IoException);
 }
 
 }  // namespace

@@ -18,7 +18,10 @@
 #include "gloo/common/error.h"
 #include "tests/support/sanitized.h"
 #include "transport/base/link.h"
+#include "transport/shm/allocation.h"
 #include "transport/shm/endpoint.h"
+#include "transport/shm/poller.h"
+#include "transport/shm/sharer.h"
 #include "transport/shm/greeting.h"
 #include "transport/shm/process_memory.h"
 #include "transport/shm/segment.h"
@@ -159,6 +162,66 @@ TEST(EndpointTest, AHandoverArrivesWithItsTokenOnly) {
   const Handover taken = endpoint.take(token);
   EXPECT_EQ(taken.pid, ::getpid());
   EXPECT_TRUE(taken.memory);
+}
+
+bool has(Endpoint& endpoint, const Secret& token) {
+  return failureOf([&] { endpoint.take(token); }).empty();
+}
+
+// The memory of an owner that is gone would stay as long as the endpoint.
+TEST(EndpointTest, WhatNobodyTakesIsDropped) {
+  Endpoint endpoint;
+  const auto segment = Segment::create(kSize, makeSecret());
+  const Secret token = makeSecret();
+  const auto hand = [&] {
+    handOver(dial(endpoint.name()), token, segment->descriptor());
+  };
+  hand();
+  endpoint.drop(token);
+  EXPECT_FALSE(has(endpoint, token));
+  hand();
+  endpoint.collect(Endpoint::Clock::now() + Endpoint::kKept / 2);
+  EXPECT_TRUE(endpoint.nextCollection().has_value());
+  EXPECT_TRUE(has(endpoint, token));
+  EXPECT_FALSE(endpoint.nextCollection().has_value());
+  hand();
+  endpoint.collect(Endpoint::Clock::now() + 2 * Endpoint::kKept);
+  EXPECT_FALSE(has(endpoint, token));
+  // Of what comes again, one stays.
+  hand();
+  endpoint.collect();
+  hand();
+  hand();
+  EXPECT_TRUE(has(endpoint, token));
+  EXPECT_FALSE(has(endpoint, token));
+}
+
+// Else it would count as on its way, for all processes of the user.
+TEST(EndpointTest, WhatHasComeIsLookedAt) {
+  Endpoint endpoint;
+  ShmPoller poller;
+  poller.watch(endpoint);
+  EXPECT_EQ(poller.nextTimer(), std::chrono::milliseconds::max());
+  const auto segment = Segment::create(kSize, makeSecret());
+  handOver(dial(endpoint.name()), makeSecret(), segment->descriptor());
+  poller.arm();
+  poller.poll();
+  poller.poll();
+  EXPECT_TRUE(endpoint.nextCollection().has_value());
+  EXPECT_LE(poller.nextTimer(), Endpoint::kKept);
+}
+
+TEST(SharerTest, LoansEndWithThoseTheyWereFor) {
+  Endpoint endpoint;
+  ShmSharer sharer(endpoint);
+  const auto mine = Allocation::make(10000, 1);
+  const Secret some = sharer.makeToken();
+  const Secret others = sharer.makeToken();
+  sharer.lend(*mine, some, {sharer.name()});
+  sharer.lend(*mine, others, {sharer.name()});
+  sharer.refuseLoans(some);
+  EXPECT_NE(failureOf([&] { sharer.borrow(mine->id(), some); }), "");
+  EXPECT_EQ(failureOf([&] { sharer.borrow(mine->id(), others); }), "");
 }
 
 TEST(EndpointTest, AnEndpointThatIsNotHereIsAnError) {

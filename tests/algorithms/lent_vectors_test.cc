@@ -1,0 +1,118 @@
+// Memory of the shared allocator at limits of the system: how it gets to the
+// other ranks.
+#include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "gloo/barrier.h"
+#include "gloo/context.h"
+#include "gloo/transport/shm/allocate.h"
+#include "gloo/transport/shm/device.h"
+#include "gloo/types.h"
+#include "tests/algorithms/lanes.h"
+#include "tests/support/collectives.h"
+#include "tests/support/spawn.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+using ContextPtr = std::shared_ptr<Context>;
+
+constexpr size_t kCount = 20000;
+constexpr size_t kBytes = kCount * sizeof(int);
+
+class Vectors {
+ public:
+  Vectors()
+      : input_(transport::shm::allocate(kBytes)),
+        output_(transport::shm::allocate(kBytes)) {
+    std::fill(input(), input() + kCount, 1);
+  }
+  int* input() { return static_cast<int*>(input_.data()); }
+  int* output() { return static_cast<int*>(output_.data()); }
+
+ private:
+  transport::shm::Memory input_;
+  transport::shm::Memory output_;
+};
+
+// Whether nothing went through this rank's slots. All ranks.
+bool reducesInPlace(const ContextPtr& context, Vectors& vectors) {
+  internal::Lane& lane = laneOf(context, kAllreduceSlotPrefix, 0);
+  barrier(BarrierOptions(context));
+  for (const uint64_t round : {0, 1}) {
+    std::memset(lane.slot(context->rank, round), 0x55, lane.slotBytes());
+  }
+  barrier(BarrierOptions(context));
+  AllreduceOptions opts(context);
+  opts.setInput(vectors.input(), kCount);
+  opts.setOutput(vectors.output(), kCount);
+  opts.setReduceFunction(testing_support::adder<int>());
+  allreduce(opts);
+  EXPECT_TRUE(
+      std::all_of(vectors.output(), vectors.output() + kCount,
+                  [&](int value) { return value == context->size; }));
+  bool untouched = true;
+  for (const uint64_t round : {0, 1}) {
+    const char* const slot = lane.slot(context->rank, round);
+    untouched = untouched && std::all_of(slot, slot + lane.slotBytes(),
+                                         [](char c) { return c == 0x55; });
+  }
+  return untouched;
+}
+
+void limitDescriptors(rlim_t most) {
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  limit.rlim_cur = most;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+// Who has these has no limit of descriptors on their way.
+void giveUpRights() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct none[2]{};
+  ASSERT_EQ(::syscall(SYS_capset, &header, none), 0);
+}
+
+// All of them together hand over more than a user may have on their way.
+TEST(LentVectorsTest, ManyRanksTakeTurns) {
+  constexpr int kRanks = 20;
+  spawnContexts(
+      Mode::kProcesses, [] { return transport::shm::CreateDevice(); }, kRanks,
+      [](const ContextPtr& context) {
+        Vectors vectors;
+        barrier(BarrierOptions(context));
+        giveUpRights();
+        limitDescriptors(320);
+        EXPECT_TRUE(reducesInPlace(context, vectors));
+      });
+}
+
+// One of the ranks has no descriptor left for a moment.
+TEST(LentVectorsTest, WhatWasNotToBeHadIsTriedAgain) {
+  spawnContexts(
+      Mode::kProcesses, [] { return transport::shm::CreateDevice(); }, 2,
+      [](const ContextPtr& context) {
+        Vectors vectors;
+        rlimit before{};
+        ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+        if (context->rank == 1) {
+          limitDescriptors(3);
+        }
+        EXPECT_FALSE(reducesInPlace(context, vectors));
+        limitDescriptors(before.rlim_cur);
+        EXPECT_TRUE(reducesInPlace(context, vectors));
+        EXPECT_TRUE(reducesInPlace(context, vectors));
+      });
+}
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

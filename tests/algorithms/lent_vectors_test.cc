@@ -55,9 +55,8 @@ bool reducesInPlace(const ContextPtr& context, Vectors& vectors) {
   opts.setOutput(vectors.output(), kCount);
   opts.setReduceFunction(testing_support::adder<int>());
   allreduce(opts);
-  EXPECT_TRUE(
-      std::all_of(vectors.output(), vectors.output() + kCount,
-                  [&](int value) { return value == context->size; }));
+  EXPECT_TRUE(std::all_of(vectors.output(), vectors.output() + kCount,
+                          [&](int value) { return value == context->size; }));
   bool untouched = true;
   for (const uint64_t round : {0, 1}) {
     const char* const slot = lane.slot(context->rank, round);

@@ -89,7 +89,7 @@ TEST_P(DirectHarmTest, EveryoneElseKnows) {
 }
 
 // 340 kills and 20 stops, as many of each way; RandomHarmTest has 160 kills of
-// messages over shm.
+// messages, half of them over the automatic device.
 INSTANTIATE_TEST_SUITE_P(, DirectHarmTest, ::testing::Range(0, 20));
 
 }  // namespace

@@ -16,10 +16,13 @@
 
 #include "gloo/allgather.h"
 #include "gloo/allreduce.h"
+#include "gloo/alltoall.h"
 #include "gloo/barrier.h"
 #include "gloo/broadcast.h"
 #include "gloo/internal/statistics.h"
 #include "gloo/math.h"
+#include "gloo/reduce.h"
+#include "gloo/reduce_scatter.h"
 #include "gloo/transport/shm/allocate.h"
 #include "gloo/transport/shm/device.h"
 #include "tests/support/sanitized.h"
@@ -36,11 +39,27 @@ using ContextPtr = std::shared_ptr<Context>;
 class Collectives {
  public:
   Collectives(const ContextPtr& context, float* data, size_t count)
-      : reduce_(context), send_(context), gather_(context), barrier_(context) {
+      : reduce_(context),
+        reduceTo_(context),
+        scatter_(context),
+        all_(context),
+        send_(context),
+        gather_(context),
+        barrier_(context) {
     const size_t part = count / static_cast<size_t>(context->size);
+    const size_t parts = part * static_cast<size_t>(context->size);
     reduce_.setOutput(data, count);
     void (*add)(void*, const void*, const void*, size_t) = &sum<float>;
     reduce_.setReduceFunction(add);
+    reduceTo_.setInput(data, count);
+    reduceTo_.setOutput(data + count, count);
+    reduceTo_.setReduceFunction(add);
+    reduceTo_.setRoot(1);
+    scatter_.setInput(data, parts);
+    scatter_.setOutput(data + count, part);
+    scatter_.setReduceFunction(add);
+    all_.setInput(data, parts);
+    all_.setOutput(data + count, parts);
     send_.setOutput(data, count);
     send_.setRoot(1);
     gather_.setInput(data + count, part);
@@ -49,6 +68,9 @@ class Collectives {
   void run(int times) {
     for (int i = 0; i < times; i++) {
       allreduce(reduce_);
+      reduce(reduceTo_);
+      reduce_scatter(scatter_);
+      alltoall(all_);
       broadcast(send_);
       allgather(gather_);
       barrier(barrier_);
@@ -57,6 +79,9 @@ class Collectives {
 
  private:
   AllreduceOptions reduce_;
+  ReduceOptions reduceTo_;
+  ReduceScatterOptions scatter_;
+  AlltoallOptions all_;
   BroadcastOptions send_;
   AllgatherOptions gather_;
   BarrierOptions barrier_;
@@ -64,16 +89,17 @@ class Collectives {
 
 struct Case {
   size_t count;
-  bool shared;
+  bool shared = false;
+  int ranks = 2;
 };
 
 class QuietCollectivesTest : public ::testing::TestWithParam<Case> {
  protected:
   template <typename Body>
-  static void onBoth(const Body& body) {
+  static void onAll(const Body& body) {
     const Case c = GetParam();
     spawnContexts(
-        Mode::kThreads, [] { return transport::shm::CreateDevice(); }, 2,
+        Mode::kThreads, [] { return transport::shm::CreateDevice(); }, c.ranks,
         [&](const ContextPtr& context) {
           const size_t bytes = 2 * c.count * sizeof(float);
           transport::shm::Memory memory;
@@ -87,13 +113,13 @@ class QuietCollectivesTest : public ::testing::TestWithParam<Case> {
               c.count);
           collectives.run(20);
           body(*context, collectives);
-          collectives.run(1);  // the other one may still be counting
+          collectives.run(1);  // others may still be counting
         });
   }
 };
 
 TEST_P(QuietCollectivesTest, NothingIsAllocatedRegisteredOrSent) {
-  onBoth([](Context& context, Collectives& collectives) {
+  onAll([](Context& context, Collectives& collectives) {
     const auto& device = *context.getDevice();
     const auto before = internal::statisticsOf(device);
     const uint64_t allocated = allocations();
@@ -103,7 +129,7 @@ TEST_P(QuietCollectivesTest, NothingIsAllocatedRegisteredOrSent) {
     EXPECT_EQ(after.allocations, before.allocations);
     EXPECT_EQ(after.registrations, before.registrations);
     // Of connecting: a credit may still be on its way.
-    EXPECT_LE(after.framesSent, before.framesSent + 2);
+    EXPECT_LE(after.framesSent, before.framesSent + 2 * (context.size - 1));
   });
 }
 
@@ -145,7 +171,7 @@ void trapSystemCalls() {
 }
 
 TEST_P(QuietCollectivesTest, TheKernelSeesNoSystemCall) {
-  onBoth([](Context&, Collectives& collectives) {
+  onAll([](Context&, Collectives& collectives) {
     // A thread of its own: what it is refused, it is refused for good.
     int calls = -1;
     int last = -1;
@@ -165,13 +191,17 @@ TEST_P(QuietCollectivesTest, TheKernelSeesNoSystemCall) {
 
 #endif
 
-INSTANTIATE_TEST_SUITE_P(
-    , QuietCollectivesTest,
-    ::testing::Values(Case{2, false}, Case{1000, false}, Case{100000, false},
-                      Case{100000, true}),
-    [](const auto& info) {
-      return MakeString(info.param.count, info.param.shared ? "_shared" : "");
-    });
+INSTANTIATE_TEST_SUITE_P(, QuietCollectivesTest,
+                         ::testing::Values(Case{2}, Case{1000}, Case{100000},
+                                           Case{100000, true},
+                                           Case{4, false, 4},
+                                           Case{5000, false, 4},
+                                           Case{100000, true, 4}),
+                         [](const auto& info) {
+                           const Case& c = info.param;
+                           return MakeString("of_", c.count, c.shared ? "_shared" : "",
+                                             c.ranks > 2 ? "_more_ranks" : "");
+                         });
 
 }  // namespace
 }  // namespace test

@@ -351,7 +351,8 @@ TEST_P(SoakTest, SeveralThreadsOnOneContext) {
   RecordProperty("first_seed", std::to_string(seed));
   do {
     for (const TestTransport& transport : transports()) {
-      if (transport.name == "tcp" || transport.name == "shm") {
+      if (transport.name == "tcp" || transport.name == "shm" ||
+          transport.name == "auto") {
         soakThreads(GetParam(), transport, 2, seed, 40);
         soakThreads(GetParam(), transport, 4, seed, 40);
       }

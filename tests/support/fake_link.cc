@@ -147,6 +147,11 @@ void FakeLink::dropBorrowed() {
 }
 
 void FakeLink::finishWith(const FrameHeader& last, const char* payload) {
+  if (std::atomic<int>& left = factory_.options.watch->withoutMemory;
+      left > 0) {
+    left--;
+    throw std::bad_alloc();
+  }
   handler_ = nullptr;
   reads_.clear();
   {

@@ -234,9 +234,10 @@ DirectLanes::DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory,
       departed_(std::make_unique<std::atomic<bool>[]>(
           static_cast<size_t>(context.size()))),
       claims_(memory_->data() + kPage, context.rank(), context.size(), failed_),
-      lent_(context, std::vector<MemorySharer::Name>(
-                         preface(*memory_).names.begin(),
-                         preface(*memory_).names.begin() + context.size()),
+      lent_(context,
+            std::vector<MemorySharer::Name>(
+                preface(*memory_).names.begin(),
+                preface(*memory_).names.begin() + context.size()),
             preface(*memory_).token) {
   char* at = memory_->data() + bytesBeforeLanes(context.size());
   for (auto& lane : lanes_) {

@@ -75,7 +75,8 @@ std::shared_ptr<const SharedAllocation> LentMemory::borrow(uint64_t id) {
                 [](const auto& entry) { return entry.second->freed(); });
   try {
     const auto lock = context_.lock();
-    return borrowed_[id] = context_.device().factory().sharer()->borrow(id, token_);
+    return borrowed_[id] =
+               context_.device().factory().sharer()->borrow(id, token_);
   } catch (const IoException& e) {
     borrowed_.erase(id);
     GLOO_INFO("rank ", context_.rank(),

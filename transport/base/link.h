@@ -257,8 +257,8 @@ class MemorySharer {
   virtual Name makeToken() = 0;
   // Makes `bytes`, whole pages, and gives them to those processes. Throws
   // IoException, when some of them may have it.
-  virtual std::shared_ptr<SharedMemory> give(size_t bytes, const Name& token,
-                                             const std::vector<Name>& takers) = 0;
+  virtual std::shared_ptr<SharedMemory> give(
+      size_t bytes, const Name& token, const std::vector<Name>& takers) = 0;
   // What was given to this process with that token. Throws IoException, also
   // when it is not of that size.
   virtual std::shared_ptr<SharedMemory> take(size_t bytes,

@@ -138,9 +138,8 @@ void Endpoint::drop(const Secret& token) noexcept {
 void Endpoint::dropAllOf(uint64_t half) noexcept {
   collect();
   std::erase_if(waiting_, [&](const Waiting& waiting) {
-    return waiting.complete &&
-           std::memcmp(waiting.token.data() + sizeof(half), &half,
-                       sizeof(half)) == 0;
+    return waiting.complete && std::memcmp(waiting.token.data() + sizeof(half),
+                                           &half, sizeof(half)) == 0;
   });
 }
 

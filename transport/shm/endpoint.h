@@ -39,8 +39,8 @@ class Endpoint {
 
   // What nobody takes would keep its memory, also that of a process that has
   // ended. So what has come is looked at when there is something, and dropped
-  // once it is not wanted any more, or has waited for as long as no sender of an
-  // answer takes.
+  // once it is not wanted any more, or has waited for as long as no sender of
+  // an answer takes.
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::minutes kKept{10};
   int listener() const { return listener_.get(); }

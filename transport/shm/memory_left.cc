@@ -197,10 +197,9 @@ MemoryBudget& MemoryBudget::instance() {
 void MemoryBudget::take(uint64_t bytes) {
   constexpr uint64_t kPlenty = uint64_t{4} << 30;
   constexpr int64_t kFresh = 100;
-  const int64_t now =
-      std::chrono::duration_cast<std::chrono::milliseconds>(
-          std::chrono::steady_clock::now().time_since_epoch())
-          .count();
+  const int64_t now = std::chrono::duration_cast<std::chrono::milliseconds>(
+                          std::chrono::steady_clock::now().time_since_epoch())
+                          .count();
   uint64_t left = left_.load(std::memory_order_relaxed);
   const bool fresh = now - readAt_.load(std::memory_order_relaxed) < kFresh;
   if (!fresh || left < sum(kPlenty, bytes)) {

@@ -2,7 +2,9 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <sstream>
 
+#include "gloo/common/logging.h"
 #include "gloo/internal/channel.h"
 #include "gloo/transport/auto/device.h"
 #include "gloo/transport/tcp/device.h"
@@ -53,6 +55,29 @@ TEST(ChoiceTest, APairWithoutSharedMemoryUsesTcp) {
       });
   EXPECT_EQ(overTcp, 4);
   EXPECT_EQ(overShm, 2);
+}
+
+// In the device's text there is what it may use, in the log what it does.
+TEST(ChoiceTest, TheChoiceForEachPeerIsLogged) {
+  const LogLevel before = logLevel();
+  setLogLevel(LogLevel::INFO);
+  testing::internal::CaptureStderr();
+  std::atomic<int> made{0};
+  spawn(
+      Mode::kThreads, [&] { return makeDevice(made++ != 0); }, 3,
+      [](const std::shared_ptr<transport::Context>&) {});
+  const std::string log = testing::internal::GetCapturedStderr();
+  setLogLevel(before);
+  int overShm = 0;
+  int overTcp = 0;
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) {
+    overShm += line.find(" over shm process ") != std::string::npos ? 1 : 0;
+    overTcp += line.find(" over tcp ") != std::string::npos ? 1 : 0;
+  }
+  // Both ends of each pair.
+  EXPECT_EQ(overShm, 2) << log;
+  EXPECT_EQ(overTcp, 4) << log;
 }
 
 TEST(ChoiceTest, TheDeviceSaysWhatItMayUse) {

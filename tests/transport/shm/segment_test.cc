@@ -20,11 +20,11 @@
 #include "transport/base/link.h"
 #include "transport/shm/allocation.h"
 #include "transport/shm/endpoint.h"
-#include "transport/shm/poller.h"
-#include "transport/shm/sharer.h"
 #include "transport/shm/greeting.h"
+#include "transport/shm/poller.h"
 #include "transport/shm/process_memory.h"
 #include "transport/shm/segment.h"
+#include "transport/shm/sharer.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace test {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "gloo/barrier.h"
@@ -78,6 +79,33 @@ void giveUpRights() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct none[2]{};
   ASSERT_EQ(::syscall(SYS_capset, &header, none), 0);
+}
+
+// What a broken peer says of where its vectors lie leads nowhere but to memory
+// that it has lent.
+TEST(LentVectorsTest, OffersAreChecked) {
+  static std::atomic<uint64_t> ids[2];
+  spawnContexts(
+      Mode::kThreads, [] { return transport::shm::CreateDevice(); }, 2,
+      [](const ContextPtr& context) {
+        Vectors vectors;
+        EXPECT_TRUE(reducesInPlace(context, vectors));
+        internal::Lane& lane = laneOf(context, kAllreduceSlotPrefix, 0);
+        bool isNew = false;
+        ids[context->rank] = lane.placeOf(vectors.input(), 1, &isNew).memory;
+        EXPECT_FALSE(isNew);
+        barrier(BarrierOptions(context));
+        const int other = 1 - context->rank;
+        const uint64_t id = ids[other];
+        constexpr size_t kWhole = (kBytes + 4095) / 4096 * 4096;
+        EXPECT_NE(lane.map(other, {id, 0}, kWhole), nullptr);
+        EXPECT_EQ(lane.map(other, {id, 0}, kWhole + 1), nullptr);
+        EXPECT_EQ(lane.map(other, {id, kWhole}, 1), nullptr);
+        EXPECT_EQ(lane.map(other, {id, UINT64_MAX - 3}, 8), nullptr);
+        EXPECT_EQ(lane.map(other, {id, 8}, SIZE_MAX), nullptr);
+        EXPECT_EQ(lane.map(other, {id + 1, 0}, 8), nullptr);
+        barrier(BarrierOptions(context));
+      });
 }
 
 // All of them together hand over more than a user may have on their way.

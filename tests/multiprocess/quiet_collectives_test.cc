@@ -191,17 +191,16 @@ TEST_P(QuietCollectivesTest, TheKernelSeesNoSystemCall) {
 
 #endif
 
-INSTANTIATE_TEST_SUITE_P(, QuietCollectivesTest,
-                         ::testing::Values(Case{2}, Case{1000}, Case{100000},
-                                           Case{100000, true},
-                                           Case{4, false, 4},
-                                           Case{5000, false, 4},
-                                           Case{100000, true, 4}),
-                         [](const auto& info) {
-                           const Case& c = info.param;
-                           return MakeString("of_", c.count, c.shared ? "_shared" : "",
-                                             c.ranks > 2 ? "_more_ranks" : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    , QuietCollectivesTest,
+    ::testing::Values(Case{2}, Case{1000}, Case{100000}, Case{100000, true},
+                      Case{4, false, 4}, Case{5000, false, 4},
+                      Case{100000, true, 4}),
+    [](const auto& info) {
+      const Case& c = info.param;
+      return MakeString("of_", c.count, c.shared ? "_shared" : "",
+                        c.ranks > 2 ? "_more_ranks" : "");
+    });
 
 }  // namespace
 }  // namespace test

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "gloo/common/deadline.h"
@@ -17,6 +18,10 @@ constexpr size_t kPair = 2 * kLine;
 // that is stopped.
 constexpr int kYields = 4096;
 constexpr std::chrono::milliseconds kNap{1};
+// So long a failure takes to be known everywhere, and between two looks at
+// that.
+constexpr std::chrono::milliseconds kNews{1000};
+constexpr std::chrono::microseconds kGlance{100};
 // A name is a tag plus one; a free lane has none, 0.
 constexpr uint64_t kTaken = UINT64_MAX;  // being claimed
 
@@ -87,7 +92,19 @@ class LaneClaims::Patience {
 LaneClaims::Outcome LaneClaims::enter(uint64_t tag,
                                       std::chrono::milliseconds timeout,
                                       int* lane, int* culprit) {
-  const uint64_t name = tag + 1;
+  Patience patience(timeout);
+  const Outcome outcome = tryToEnter(tag + 1, patience, lane);
+  if (outcome == Outcome::kFailed) {
+    awaitFailure(timeout);
+  }
+  if (culprit != nullptr) {
+    *culprit = patience.culprit();
+  }
+  return outcome;
+}
+
+LaneClaims::Outcome LaneClaims::tryToEnter(uint64_t name, Patience& patience,
+                                           int* lane) {
   for (int i = 0; i < kLanes; i++) {
     if (known_[i].load(std::memory_order_relaxed) == name) {
       *lane = i;
@@ -97,7 +114,6 @@ LaneClaims::Outcome LaneClaims::enter(uint64_t tag,
       }
     }
   }
-  Patience patience(timeout);
   Outcome why = Outcome::kFailed;
   while (lock(patience, &why)) {
     const std::optional<Outcome> outcome = enterLocked(name, lane);
@@ -109,10 +125,16 @@ LaneClaims::Outcome LaneClaims::enter(uint64_t tag,
       break;
     }
   }
-  if (culprit != nullptr) {
-    *culprit = patience.culprit();
-  }
   return why;
+}
+
+// The board may tell of a failure before the links do. What went over those
+// meanwhile would look to others, who are in the lane, like another operation.
+void LaneClaims::awaitFailure(std::chrono::milliseconds timeout) const {
+  const Deadline deadline = Deadline::after(std::min(timeout, kNews));
+  while (!failed_.load(std::memory_order_acquire) && !deadline.expired()) {
+    std::this_thread::sleep_for(kGlance);
+  }
 }
 
 void LaneClaims::leave(int lane) {

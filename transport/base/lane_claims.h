@@ -65,7 +65,7 @@ class LaneClaims {
   bool isRunning(uint64_t tag) const;
 
   // The context has failed: nobody enters any lane from here on, enter() is
-  // kFailed on all ranks.
+  // kFailed on all ranks, once they have heard of it.
   void close();
   // This rank, which is in that lane, has written its last to others' memory.
   void stop(int lane);
@@ -81,6 +81,9 @@ class LaneClaims {
     std::atomic<uint64_t> stopped;  // the value at which its rank said stop()
   };
 
+  class Patience;
+  Outcome tryToEnter(uint64_t name, Patience& patience, int* lane);
+  void awaitFailure(std::chrono::milliseconds timeout) const;
   Outcome enterKnown(int lane, uint64_t name);
   // Nothing: a thread of this rank has to give way first.
   std::optional<Outcome> enterLocked(uint64_t name, int* lane);
@@ -90,7 +93,6 @@ class LaneClaims {
   bool runs(int lane, uint64_t name) const {
     return running_[lane].load(std::memory_order_relaxed) == name;
   }
-  class Patience;
   // False: *why.
   bool lock(Patience& patience, Outcome* why);
   bool mayGoOn(Patience& patience, int awaited, Outcome* why) const;

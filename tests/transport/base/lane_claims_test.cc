@@ -43,6 +43,14 @@ class Ranks {
   std::atomic<uint32_t>& owner() {
     return *static_cast<std::atomic<uint32_t>*>(memory_.get());
   }
+  // Some words of it, at random.
+  void scribble(std::mt19937_64& random) {
+    auto* const words = static_cast<uint64_t*>(memory_.get());
+    const size_t count = LaneClaims::memoryBytes(size()) / sizeof(uint64_t);
+    for (int i = 0; i < 20; i++) {
+      words[random() % count] = random() % 2 == 0 ? random() : random() % 8;
+    }
+  }
   // Of rank 0 in a lane: behind the line of the lock and that of the claims.
   std::atomic<uint64_t>& count(int lane) {
     char* const counts = static_cast<char*>(memory_.get()) + 128;
@@ -225,16 +233,50 @@ TEST(LaneClaimsTest, NobodyElseWaitsForAThreadOfThisRank) {
   waiting.join();
 }
 
+// A broken peer writes anything there: no lane is entered but those there are,
+// and nobody waits for longer than was asked.
+TEST(LaneClaimsTest, GarbageLeadsToNoOtherLanes) {
+  std::mt19937_64 random(1);
+  for (int turn = 0; turn < 300; turn++) {
+    Ranks ranks(3);
+    for (int i = 0; i < 10; i++) {
+      ranks.scribble(random);
+      ranks.owner() = i % 5 == 4 ? static_cast<uint32_t>(random()) : 0;
+      int lane = -1;
+      int culprit = -1;
+      const Outcome outcome =
+          ranks[0].enter(random() % 5, milliseconds(1), &lane, &culprit);
+      if (outcome == Outcome::kLane) {
+        ASSERT_TRUE(lane >= 0 && lane < LaneClaims::kLanes) << lane;
+        (void)ranks[0].works(lane, 1);
+        ranks[0].leave(lane);
+      }
+      ASSERT_TRUE(culprit >= -1 && culprit < 3) << culprit;
+    }
+  }
+}
+
 TEST(LaneClaimsTest, NobodyEntersAfterAFailure) {
   Ranks ranks(3);
   const int lane = enter(ranks[0], 5);
   EXPECT_EQ(enter(ranks[1], 5), lane);
   ranks[0].close();
   int other = -1;
-  EXPECT_EQ(ranks[2].enter(5, kTimeout, &other), Outcome::kFailed);
-  EXPECT_EQ(ranks[2].enter(6, kTimeout, &other), Outcome::kFailed);
+  const milliseconds soon{1};
+  EXPECT_EQ(ranks[2].enter(5, soon, &other), Outcome::kFailed);
+  EXPECT_EQ(ranks[2].enter(6, soon, &other), Outcome::kFailed);
   leave(ranks[1], lane);
-  EXPECT_EQ(ranks[1].enter(5, kTimeout, &other), Outcome::kFailed);
+  EXPECT_EQ(ranks[1].enter(5, soon, &other), Outcome::kFailed);
+  // Who hears of the failure by this first waits until it knows why.
+  std::atomic<bool> told{false};
+  std::thread next([&] {
+    EXPECT_EQ(ranks[2].enter(5, kTimeout, &other), Outcome::kFailed);
+    EXPECT_TRUE(told);
+  });
+  std::this_thread::yield();
+  told = true;
+  ranks.fail();
+  next.join();
 }
 
 TEST(LaneClaimsTest, WhoMayStillWorkIsKnown) {

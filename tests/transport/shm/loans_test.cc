@@ -1,6 +1,7 @@
 // Memory of the shared allocator in messages.
 #include "transport/shm/loans.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -78,6 +80,52 @@ TEST(LoansTest, WhatIsLentIsFoundByItsAddressInTheOwner) {
   EXPECT_EQ(borrower.find(addressOf(bytesOf(memory)), 12289), nullptr);
   EXPECT_EQ(borrower.find(addressOf(bytesOf(memory)), SIZE_MAX), nullptr);
   EXPECT_EQ(borrower.find(addressOf(bytesOf(memory)) - 1, 1), nullptr);
+}
+
+// What a broken peer says of its memory leads nowhere, or to memory of its own.
+TEST(LoansTest, GarbageIsNoLoan) {
+  std::mt19937 random(1);
+  const Memory memory = allocate(10000);
+  const auto id =
+      SharedAllocations::instance().find(addressOf(bytesOf(memory))).id;
+  const auto allocation = SharedAllocations::instance().byId(id);
+  for (int turn = 0; turn < 200; turn++) {
+    const Ends ends;
+    Loans borrower;
+    const UniqueFd file(::open("/dev/zero", O_RDWR | O_CLOEXEC));
+    for (int i = 0; i < 30; i++) {
+      std::vector<char> bytes(1 + random() % 40);
+      for (char& byte : bytes) {
+        byte = static_cast<char>(random() % 3);
+      }
+      if (random() % 4 == 0 && bytes.size() >= 17) {
+        // The right name, at any address, cut short or not.
+        bytes[0] = 1;
+        std::memcpy(bytes.data() + 1, &id, sizeof(id));
+      }
+      switch (random() % 3) {
+        case 0:
+          transport::shm::sendDescriptor(ends.owner.get(), bytes,
+                                         allocation->descriptor());
+          break;
+        case 1:
+          transport::shm::sendDescriptor(ends.owner.get(), bytes, file.get());
+          break;
+        default:
+          ::send(ends.owner.get(), bytes.data(), bytes.size(), 0);
+      }
+    }
+    receiveAll(borrower, ends.borrower.get());
+    for (int i = 0; i < 100; i++) {
+      const uint64_t address = (uint64_t{random()} << 32) + random();
+      const size_t bytes = 1 + random() % 20000;
+      const char* const lent = borrower.find(address, bytes);
+      if (lent != nullptr) {
+        EXPECT_LE(bytes, allocation->bytes());
+        EXPECT_EQ(lent[0] + lent[bytes - 1], 0);
+      }
+    }
+  }
 }
 
 TEST(LoansTest, AnAllocationIsLentOnce) {

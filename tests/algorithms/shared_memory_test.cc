@@ -254,12 +254,17 @@ TEST(SharedMemory, TheDeadlineEndsARankThatIsAtWork) {
     auto memory = transport::shm::allocate(kCount * sizeof(int));
     auto* const values = static_cast<int*>(memory.data());
     std::vector<int> other(context->rank == 0 ? 0 : kCount);
+    values[kCount - 1] = 1;
     BroadcastOptions opts(context);
     opts.setRoot(0);
     opts.setOutput(context->rank == 0 ? values : other.data(), kCount);
     broadcast(opts);
     opts.setTimeout(std::chrono::milliseconds(2));
+    values[kCount - 1] = 2;
     EXPECT_THROW(broadcast(opts), TimeoutException);
+    if (context->rank == 1) {
+      EXPECT_EQ(1, other.back());
+    }
   });
 }
 

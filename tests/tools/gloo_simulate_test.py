@@ -35,7 +35,7 @@ class GlooSimulate(unittest.TestCase):
 
     def test_all_algorithms_with_the_chosen_one_and_the_ratio_to_the_bound(self):
         rows = self.rows("-c", "allreduce", "-n", "4,8", "-s", "8,1M")
-        self.assertEqual(len(rows), 2 * 2 * 5)
+        self.assertEqual(len(rows), 2 * 2 * 6)
         self.assertEqual(sum(row["chosen"] for row in rows), 4)
         for row in rows:
             self.assertAlmostEqual(row["ratio"],

@@ -47,8 +47,10 @@ class Vectors {
 bool reducesInPlace(const ContextPtr& context, Vectors& vectors) {
   internal::Lane& lane = laneOf(context, kAllreduceSlotPrefix, 0);
   barrier(BarrierOptions(context));
-  for (const uint64_t round : {0, 1}) {
-    std::memset(lane.slot(context->rank, round), 0x55, lane.slotBytes());
+  for (int rank = 0; rank < context->size && context->rank == 0; rank++) {
+    for (const uint64_t round : {0, 1}) {
+      std::memset(lane.slot(rank, round), 0x55, lane.slotBytes());
+    }
   }
   barrier(BarrierOptions(context));
   AllreduceOptions opts(context);

@@ -116,6 +116,18 @@ constexpr AlgorithmInfo kCatalogue[] = {
 
 }  // namespace
 
+bool reduces(Collective collective) {
+  switch (collective) {
+    case Collective::kAllreduce:
+    case Collective::kReduce:
+    case Collective::kReduceScatter:
+    case Collective::kReduceScatterv:
+      return true;
+    default:
+      return false;
+  }
+}
+
 std::string_view nameOf(Collective collective) {
   switch (collective) {
     case Collective::kAllreduce:

@@ -64,18 +64,6 @@ uint64_t nextSerial() {
       "concurrent calls need distinct tags"));
 }
 
-bool isReduction(Collective collective) {
-  switch (collective) {
-    case Collective::kAllreduce:
-    case Collective::kReduce:
-    case Collective::kReduceScatter:
-    case Collective::kReduceScatterv:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // With the other collectives; see tagOf().
 bool hasSharedTag(uint64_t slot) {
   return slot >> 56 < internal::kFirstOwnPrefix;
@@ -210,8 +198,7 @@ void State::refuseIfPlanned(const Request& request, uint64_t slot) const {
 // one order of operands.
 Request State::overLinks(const Request& wanted) const {
   Request request = wanted;
-  if (channel_.size() > 2 && isReduction(wanted.collective) &&
-      isDirect(wanted)) {
+  if (channel_.size() > 2 && reduces(wanted.collective) && isDirect(wanted)) {
     request.forced = kInOrder;
   }
   return request;

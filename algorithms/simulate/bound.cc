@@ -26,18 +26,6 @@ double leastMoved(Collective collective, double n) {
   }
 }
 
-bool reduces(Collective collective) {
-  switch (collective) {
-    case Collective::kAllreduce:
-    case Collective::kReduce:
-    case Collective::kReduceScatter:
-    case Collective::kReduceScatterv:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // The same of one of several hosts, whose ranks are one rank as far as others
 // are concerned: all have `most` of the n ranks, but for one that may have
 // fewer, `fewest`.

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <fstream>
 #include <limits>
+#include <new>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -203,7 +204,11 @@ void MemoryBudget::take(uint64_t bytes) {
   uint64_t left = left_.load(std::memory_order_relaxed);
   const bool fresh = now - readAt_.load(std::memory_order_relaxed) < kFresh;
   if (!fresh || left < sum(kPlenty, bytes)) {
-    left = memoryLeft(root_);
+    try {
+      left = memoryLeft(root_);
+    } catch (const std::bad_alloc&) {
+      return;  // the kernel refuses the rest, too, and says which limit it is
+    }
     readAt_.store(now, std::memory_order_relaxed);
   }
   if (bytes > left) {

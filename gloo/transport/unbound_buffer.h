@@ -94,8 +94,9 @@ class GLOO_API UnboundBuffer {
   // Export the whole buffer for put and get by other ranks.
   virtual std::unique_ptr<RemoteKey> getRemoteKey() const = 0;
 
-  // Write to, or read from, the memory behind `key`; wait with waitSend (the
-  // bytes are in the target's memory) or waitRecv.
+  // Write to, or read from, the memory behind `key`. Wait for both with
+  // waitSend: then the bytes are in the target's memory, or, of a get, in this
+  // buffer.
   virtual void put(const RemoteKey& key, uint64_t slot, size_t offset,
                    size_t roffset, size_t nbytes) = 0;
   virtual void get(const RemoteKey& key, uint64_t slot, size_t offset,

@@ -322,7 +322,7 @@ Operation* Context::firstOf(const OperationOwner& owner) const {
 
 Operation* Context::firstOf(const OperationOwner& owner, bool sends) const {
   Operation* op = pending_.front();
-  while (op != nullptr && (op->user != &owner || op->isSend != sends)) {
+  while (op != nullptr && (op->user != &owner || endsSendWait(*op) != sends)) {
     op = op->nextPending;
   }
   return op;

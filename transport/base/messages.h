@@ -25,6 +25,21 @@ struct PumpEntry {
 struct SlotState;
 using internal::Operation;
 
+// What an Operation is for: Operation::kind.
+enum Kind : uint8_t {
+  kMessage,     // send or receive
+  kBoundWrite,  // Buffer::send
+  kPutRequest,
+  kGetRequest,
+  kGetReply,  // the target's answer to a get; owned by the pair
+};
+
+// Whether waitSend waits for it. A get, too: what is asked for by this rank
+// alone is no receive.
+inline bool endsSendWait(const Operation& op) {
+  return op.isSend || op.kind == kGetRequest;
+}
+
 // ---- The receiver's side ----
 
 // A receive in the queue of one slot. A receive from any of several ranks has

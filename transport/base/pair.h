@@ -46,15 +46,6 @@ class Buffer;
 class Context;
 struct ExportedRegion;
 
-// What an Operation is for: Operation::kind.
-enum Kind : uint8_t {
-  kMessage,     // send or receive
-  kBoundWrite,  // Buffer::send
-  kPutRequest,
-  kGetRequest,
-  kGetReply,  // the target's answer to a get; owned by the pair
-};
-
 // Where an Operation is: Operation::phase.
 enum Phase : uint8_t {
   kBacklog,    // the pair is not connected yet

@@ -149,7 +149,7 @@ Operation& UnboundBuffer::newOperation(bool isSend, uint8_t kind, size_t offset,
   op.isSend = isSend;
   op.data = static_cast<char*>(ptr) + offset;
   op.bytes = bytes;
-  (isSend ? sends_ : recvs_).pending++;
+  (endsSendWait(op) ? sends_ : recvs_).pending++;
   return op;
 }
 
@@ -279,7 +279,7 @@ void UnboundBuffer::request(const RemoteKey& anyKey, bool isPut, uint64_t slot,
 }
 
 void UnboundBuffer::onOperation(Operation& op) {
-  Side& side = op.isSend ? sends_ : recvs_;
+  Side& side = endsSendWait(op) ? sends_ : recvs_;
   side.pending--;
   side.ended.pushBack(&op);
 }

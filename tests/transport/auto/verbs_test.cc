@@ -172,7 +172,7 @@ TEST_F(AutoVerbsTest, OneKeyServesPutsAndGetsOverAllKindsOfLinks) {
     const auto key = context->deserializeRemoteKey(text.get());
     Message got(context, kBytes);
     got.buffer->get(*key, 1, 0, 0, kBytes);
-    EXPECT_TRUE(got.buffer->waitRecv());
+    EXPECT_TRUE(got.buffer->waitSend());
     EXPECT_TRUE(got.holds(static_cast<uint64_t>(rank) - 1));
     Message put(context, pattern(static_cast<uint64_t>(rank), kBytes));
     put.buffer->put(*key, 2, 0, 0, kBytes);

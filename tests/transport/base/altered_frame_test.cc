@@ -127,7 +127,7 @@ TEST(EarlyAnswerTest, AGetIsNotDoneWithoutItsBytes) {
       Message target(context, kBytes);
       target.buffer->get(key, 0, 0, 0, kBytes);
       signal(context, 0);
-      target.buffer->waitRecv();
+      target.buffer->waitSend();
     });
   });
   EXPECT_NE(text.find("the end of a get before all"), std::string::npos)

@@ -98,11 +98,11 @@ TEST_P(OneSidedTest, GetReadsWhatIsThere) {
         const auto key = recvKey(context, 0);
         Message all(context, size + 10);
         all.buffer->get(*key, 1, 0, 0, size + 10);
-        EXPECT_TRUE(all.buffer->waitRecv());
+        EXPECT_TRUE(all.buffer->waitSend());
         EXPECT_TRUE(all.holds(4));
         Message part(context, std::vector<char>(size + 20, 'c'));
         part.buffer->get(*key, 2, 7, 10, size);
-        EXPECT_TRUE(part.buffer->waitRecv());
+        EXPECT_TRUE(part.buffer->waitSend());
         EXPECT_TRUE(std::equal(part.bytes.begin() + 7, part.bytes.end() - 13,
                                all.bytes.begin() + 10));
         EXPECT_EQ(part.bytes[6], 'c');
@@ -113,6 +113,32 @@ TEST_P(OneSidedTest, GetReadsWhatIsThere) {
   }
 }
 
+// So a receive into the same buffer is not taken for it, nor it for that.
+TEST_P(OneSidedTest, AGetIsWaitedForAsASendIs) {
+  run(2, [](const ContextPtr& context) {
+    Message target(context, pattern(context->rank, 1000));
+    const int peer = 1 - context->rank;
+    const auto key = exchangeKeys(context, peer, *target.buffer);
+    const auto own = target.buffer->getRemoteKey();
+    Message in(context, 1000);
+    in.buffer->recv(peer, 5, 0, 500);
+    in.buffer->get(*own, 6, 500, 0, 500);
+    int rank = -1;
+    EXPECT_TRUE(in.buffer->waitSend(&rank));
+    EXPECT_EQ(rank, context->rank);
+    in.buffer->get(*key, 7, 500, 500, 500);
+    EXPECT_TRUE(in.buffer->waitSend(&rank));
+    EXPECT_EQ(rank, peer);
+    meet(context);
+    target.buffer->send(peer, 5, 0, 500);
+    EXPECT_TRUE(target.buffer->waitSend());
+    EXPECT_TRUE(in.buffer->waitRecv(&rank));
+    EXPECT_EQ(rank, peer);
+    EXPECT_TRUE(in.holds(peer));
+    meet(context);
+  });
+}
+
 TEST_P(OneSidedTest, TheTargetNeedNotWait) {
   run(2, [](const ContextPtr& context) {
     Message target(context, pattern(context->rank, 4096));
@@ -121,7 +147,7 @@ TEST_P(OneSidedTest, TheTargetNeedNotWait) {
     for (int i = 0; i < 100; i++) {
       Message in(context, 4096);
       in.buffer->get(*key, i, 0, 0, 4096);
-      EXPECT_TRUE(in.buffer->waitRecv());
+      EXPECT_TRUE(in.buffer->waitSend());
       EXPECT_TRUE(in.holds(peer));
     }
     meet(context);
@@ -221,7 +247,7 @@ TEST_P(OneSidedTest, TheTargetsBufferIsGone) {
                 own.buffer->waitSend();
               } else {
                 own.buffer->get(*key, 1, 0, 0, 1000);
-                own.buffer->waitRecv();
+                own.buffer->waitSend();
               }
             },
             Exception);

@@ -214,7 +214,7 @@ TEST_F(CudaMemoryTest, PutAndGet) {
       together.arrive_and_wait();
       EXPECT_TRUE(exported.holds(bytes + 1 - own)) << bytes;
       local.buffer->get(*key, 1, 0, 0, bytes);
-      EXPECT_TRUE(local.buffer->waitRecv());
+      EXPECT_TRUE(local.buffer->waitSend());
       EXPECT_TRUE(local.holds(bytes + own)) << bytes;
       together.arrive_and_wait();
     }

@@ -281,7 +281,7 @@ TEST_F(VerbsFailureTest, NoReadReachesMemoryAfterItsGetHasTimedOut) {
     fakeVerbs().pause();
     in->get(*remote, 1, 0, 0, kSize);
     EXPECT_TRUE(fakeVerbs().canBeWritten(bytes.data(), kSize));
-    EXPECT_THROW(in->waitRecv(milliseconds(100)), TimeoutException);
+    EXPECT_THROW(in->waitSend(milliseconds(100)), TimeoutException);
     EXPECT_FALSE(fakeVerbs().canBeWritten(bytes.data(), kSize));
     fakeVerbs().resume();
     EXPECT_THROW(wait(context), IoException);

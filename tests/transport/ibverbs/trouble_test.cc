@@ -129,7 +129,7 @@ void getAfter(const FakeDevices& devices, const std::function<void()>& harm) {
           if (context->rank == 0) {
             const auto remote = context->deserializeRemoteKey(key);
             message.buffer->get(*remote, 1, 0, 0, kSize);
-            EXPECT_TRUE(message.buffer->waitRecv());
+            EXPECT_TRUE(message.buffer->waitSend());
             EXPECT_TRUE(message.holds(5));
           }
           meet(context);

@@ -116,7 +116,7 @@ constexpr AlgorithmInfo kCatalogue[] = {
 
 }  // namespace
 
-bool reduces(Collective collective) {
+bool isReduction(Collective collective) {
   switch (collective) {
     case Collective::kAllreduce:
     case Collective::kReduce:

@@ -33,7 +33,7 @@ enum class Collective : uint8_t {
 
 std::string_view nameOf(Collective collective);
 // Whether it combines elements of several ranks.
-bool reduces(Collective collective);
+bool isReduction(Collective collective);
 
 // An algorithm's published cost: messages in the longest chain; what the
 // busiest rank moves in one direction and reduces, as fractions of all bytes

@@ -198,7 +198,8 @@ void State::refuseIfPlanned(const Request& request, uint64_t slot) const {
 // one order of operands.
 Request State::overLinks(const Request& wanted) const {
   Request request = wanted;
-  if (channel_.size() > 2 && reduces(wanted.collective) && isDirect(wanted)) {
+  if (channel_.size() > 2 && isReduction(wanted.collective) &&
+      isDirect(wanted)) {
     request.forced = kInOrder;
   }
   return request;

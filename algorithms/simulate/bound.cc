@@ -70,7 +70,7 @@ Bound lowerBound(Collective collective, int size, size_t bytes,
   const double n = size;
   const double all = static_cast<double>(bytes);
   Bound bound;
-  if (reduces(collective)) {
+  if (isReduction(collective)) {
     bound.reduction = (n - 1) / n * all * network.reducePerByte;
   }
   const LinkParameters& between = network.between;

@@ -125,7 +125,7 @@ TEST(LentVectorsTest, ManyRanksTakeTurns) {
 }
 
 // One of the ranks has no descriptor left for a moment.
-TEST(LentVectorsTest, WhatWasNotToBeHadIsTriedAgain) {
+TEST(LentVectorsTest, WithoutADescriptorForAMomentItIsTriedAgain) {
   spawnContexts(
       Mode::kProcesses, [] { return transport::shm::CreateDevice(); }, 2,
       [](const ContextPtr& context) {

@@ -201,7 +201,7 @@ TEST(LazyCallTest, WhoIsHungUpOnCallsAgain) {
 }
 
 // Nobody else is to blame.
-TEST(LazyCallTest, WhoHasNoDescriptorForACallSaysSo) {
+TEST(LazyCallTest, WithoutADescriptorForACallOneSaysSo) {
   const std::string why = complaintOfAnswer(
       [](Hello&) {}, 0,
       [](const ContextPtr& context) {

@@ -32,12 +32,12 @@ int destroyCompChannel(ibv_comp_channel* handle) {
   auto* channel = static_cast<FakeChannel*>(handle);
   Lock lock(fabric().mutex);
   if (channel->children != 0) {
-    return EBUSY;
+    return fabric().refuseToDestroy(channel);
   }
   static_cast<FakeContext*>(channel->context)->children--;
   fabric().alive["channel"]--;
   fabric().channels.erase(channel);
-  delete channel;
+  fabric().destroy(channel);
   return 0;
 }
 
@@ -85,7 +85,7 @@ int destroyCq(ibv_cq* handle) {
   auto* cq = static_cast<FakeCq*>(handle);
   Lock lock(fabric().mutex);
   if (cq->children != 0) {
-    return EBUSY;
+    return fabric().refuseToDestroy(cq);
   }
   if (cq->unacknowledged != 0) {  // the real one would wait for ever
     fabric().misuse.push_back("a CQ with unacknowledged events was destroyed");
@@ -97,7 +97,7 @@ int destroyCq(ibv_cq* handle) {
   }
   fabric().completionQueues.erase(cq);
   fabric().alive["cq"]--;
-  delete cq;
+  fabric().destroy(cq);
   return 0;
 }
 

@@ -3,10 +3,12 @@
 
 #include <infiniband/verbs.h>
 
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -125,6 +127,8 @@ class FakeFabric {
   std::map<uint32_t, std::unique_ptr<FakeQp>> queuePairs;
   std::set<FakeCq*> completionQueues;
   std::map<std::string, int> alive;
+  // What was asked to go while something used it: it goes with the fabric.
+  std::map<void*, std::shared_ptr<void>> refused;
   std::vector<std::string> misuse;
   FakeCounts counts;
   bool removed = false;  // the devices
@@ -134,6 +138,21 @@ class FakeFabric {
   unsigned alterOneIn = 0;  // 0: none
   bool altered = false;     // any has been
   std::mt19937_64 alterRandom;
+
+  // REQUIRES the mutex.
+  template <typename T>
+  int refuseToDestroy(T* object) {
+    if (refused.find(object) == refused.end()) {
+      refused.emplace(object, std::shared_ptr<T>(object));
+    }
+    return EBUSY;
+  }
+  template <typename T>
+  void destroy(T* object) {
+    if (refused.erase(object) == 0) {
+      delete object;
+    }
+  }
 
   struct Failure {
     int error = 0;

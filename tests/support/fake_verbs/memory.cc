@@ -29,11 +29,11 @@ int deallocPd(ibv_pd* handle) {
   auto* pd = static_cast<FakePd*>(handle);
   Lock lock(fabric().mutex);
   if (pd->children != 0) {
-    return EBUSY;
+    return fabric().refuseToDestroy(pd);
   }
   static_cast<FakeContext*>(pd->context)->children--;
   fabric().alive["pd"]--;
-  delete pd;
+  fabric().destroy(pd);
   return 0;
 }
 

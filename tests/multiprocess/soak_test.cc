@@ -13,6 +13,8 @@
 #include "gloo/common/string.h"
 #include "gloo/math.h"
 #include "tests/multiprocess/job.h"
+#include "tests/multiprocess/soak_memory.h"
+#include "tests/multiprocess/soak_plan.h"
 #include "tests/support/collectives.h"
 #include "tests/support/transports.h"
 
@@ -21,62 +23,6 @@ namespace test {
 namespace {
 
 using std::chrono::seconds;
-
-// GLOO_SOAK_<name>: how many elements at most, operations, ranks.
-int setting(const char* name, int otherwise) {
-  const char* text = std::getenv(MakeString("GLOO_SOAK_", name).c_str());
-  return text != nullptr ? std::atoi(text) : otherwise;
-}
-
-// What rank r contributes at element i of operation `op`.
-uint64_t input(uint64_t op, int rank, uint64_t i) {
-  return (op * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(rank) * 1000003u +
-          i * 0xff51afd7ed558ccdu) ^
-         (i >> 3);
-}
-
-// The same on all ranks: one step of the plan.
-struct Step {
-  uint64_t number;
-  uint64_t random;
-  size_t elements;
-
-  Step(uint64_t number, std::mt19937_64& generator)
-      : number(number), random(generator()) {
-    const uint64_t size = generator();
-    // mostly short, sometimes around the limits of segments
-    elements = random % 11 == 0  ? size % 700000
-               : random % 3 == 0 ? size % 20000
-                                 : size % 100;
-    static const auto most = static_cast<size_t>(setting("MOST", 700000));
-    elements = std::min(elements, most);
-  }
-  int root(int size) const {
-    return static_cast<int>((random >> 20) % static_cast<uint64_t>(size));
-  }
-};
-
-std::vector<uint64_t> inputs(const Step& step, int rank) {
-  std::vector<uint64_t> values(step.elements);
-  for (size_t i = 0; i < values.size(); i++) {
-    values[i] = input(step.number, rank, i);
-  }
-  return values;
-}
-
-// Checks a sample, and the ends.
-template <typename Expected>
-void check(const Step& step, const std::vector<uint64_t>& got,
-           const Expected& expected) {
-  const size_t stride = std::max<size_t>(1, got.size() / 997);
-  for (size_t i = 0; i < got.size(); i += stride) {
-    ASSERT_EQ(got[i], expected(i))
-        << "operation " << step.number << " at " << i << " of " << got.size();
-  }
-  if (!got.empty()) {
-    ASSERT_EQ(got.back(), expected(got.size() - 1)) << step.number;
-  }
-}
 
 void doAllreduce(const std::shared_ptr<Context>& context, const Step& step) {
   auto values = inputs(step, context->rank);
@@ -131,6 +77,85 @@ void doShift(const std::shared_ptr<Context>& context, const Step& step) {
   check(step, in, [&](size_t i) { return input(step.number, source, i); });
 }
 
+// In place of waiting: aborts, and says whether the operation was over before.
+template <typename Abort, typename Wait>
+bool aborted(bool byAnother, const Abort& abort, const Wait& wait) {
+  if (byAnother) {
+    std::thread other(abort);
+    const bool done = wait();
+    other.join();
+    return !done;
+  }
+  abort();
+  return !wait();
+}
+
+// Sends, and aborts that; what was taken back is sent again. Once at the peer.
+void sendAborted(const std::shared_ptr<Context>& context, const Step& step,
+                 int peer, bool byAnother) {
+  auto out = inputs(step, context->rank);
+  auto send = context->createUnboundBuffer(out.data(), 8 * out.size());
+  send->send(peer, step.number);
+  if (aborted(
+          byAnother, [&] { send->abortWaitSend(); },
+          [&] { return send->waitSend(); })) {
+    std::fill(out.begin(), out.end(), 0);  // not these
+    out = inputs(step, context->rank);
+    auto again = context->createUnboundBuffer(out.data(), 8 * out.size());
+    again->send(peer, step.number);
+    EXPECT_TRUE(again->waitSend());
+  }
+}
+
+// Receives, and aborts that; what did not come then comes to other memory.
+void recvAborted(const std::shared_ptr<Context>& context, const Step& step,
+                 int peer, bool byAnother) {
+  constexpr uint64_t kUntouched = 0xa5a5a5a5a5a5a5a5;
+  const auto expected = [&](size_t i) { return input(step.number, peer, i); };
+  std::vector<uint64_t> in(step.elements, kUntouched);
+  auto recv = context->createUnboundBuffer(in.data(), 8 * in.size());
+  recv->recv(peer, step.number);
+  if (!aborted(
+          byAnother, [&] { recv->abortWaitRecv(); },
+          [&] { return recv->waitRecv(); })) {
+    check(step, in, expected);
+    return;
+  }
+  std::vector<uint64_t> other(step.elements);
+  auto again = context->createUnboundBuffer(other.data(), 8 * other.size());
+  again->recv(peer, step.number);
+  EXPECT_TRUE(again->waitRecv());
+  check(step, other, expected);
+  check(step, in, [](size_t) { return kUntouched; });
+}
+
+// A message to each rank. Its send or its receive is aborted while the peer
+// does the other.
+void doAbort(const std::shared_ptr<Context>& context, const Step& step) {
+  const int size = context->size;
+  const int by = size > 1 ? 1 + step.root(size - 1) : 0;
+  if (by == 0) {
+    return;
+  }
+  const int to = (context->rank + by) % size;
+  const int from = (context->rank + size - by) % size;
+  const bool byAnother = (step.random >> 36) % 4 == 0;
+  auto out = inputs(step, context->rank);
+  std::vector<uint64_t> in(step.elements);
+  auto send = context->createUnboundBuffer(out.data(), 8 * out.size());
+  auto recv = context->createUnboundBuffer(in.data(), 8 * in.size());
+  if ((step.random >> 35) % 2 == 0) {
+    recv->recv(from, step.number);
+    sendAborted(context, step, to, byAnother);
+    EXPECT_TRUE(recv->waitRecv());
+    check(step, in, [&](size_t i) { return input(step.number, from, i); });
+  } else {
+    send->send(to, step.number);
+    recvAborted(context, step, from, byAnother);
+    EXPECT_TRUE(send->waitSend());
+  }
+}
+
 // To one rank, which does not say from whom it takes.
 void doGatherAny(const std::shared_ptr<Context>& context, const Step& step) {
   const int root = step.root(context->size);
@@ -157,72 +182,6 @@ void doGatherAny(const std::shared_ptr<Context>& context, const Step& step) {
   }
 }
 
-// Bound buffers to the right neighbour, and notes to the left one that they may
-// be written again.
-class BoundRing {
- public:
-  // All ranks make that of a stream before its first step.
-  BoundRing(const std::shared_ptr<Context>& context, uint64_t stream)
-      : rank_(context->rank), size_(context->size) {
-    if (size_ == 1) {
-      return;
-    }
-    const int slot = static_cast<int>(1000 + 2 * stream);
-    auto& left = context->getPair((rank_ + size_ - 1) % size_);
-    auto& right = context->getPair((rank_ + 1) % size_);
-    in_ = left->createRecvBuffer(slot, got_.data(), 8 * kMost);
-    out_ = right->createSendBuffer(slot, sent_.data(), 8 * kMost);
-    noteIn_ = right->createRecvBuffer(slot + 1, &heard_, sizeof(heard_));
-    noteOut_ = left->createSendBuffer(slot + 1, &said_, sizeof(said_));
-  }
-
-  // In some pieces.
-  void shift(const Step& step) {
-    if (size_ == 1) {
-      return;
-    }
-    const int source = (rank_ + size_ - 1) % size_;
-    const size_t elements = std::min(step.elements, kMost);
-    const size_t pieces = 1 + step.random % 4;
-    const size_t piece = elements / pieces;
-    for (size_t i = 0; i < elements; i++) {
-      sent_[i] = input(step.number, rank_, i);
-    }
-    for (size_t i = 0; i < pieces; i++) {
-      const size_t begin = 8 * i * piece;
-      const size_t end = i + 1 < pieces ? begin + 8 * piece : 8 * elements;
-      out_->send(begin, end - begin, begin);
-    }
-    for (size_t i = 0; i < pieces; i++) {
-      in_->waitRecv();
-    }
-    check(step, {got_.begin(), got_.begin() + static_cast<long>(elements)},
-          [&](size_t i) { return input(step.number, source, i); });
-    said_ = step.number;
-    noteOut_->send();
-    noteIn_->waitRecv();
-    EXPECT_EQ(heard_, step.number);
-    noteOut_->waitSend();
-    for (size_t i = 0; i < pieces; i++) {
-      out_->waitSend();
-    }
-  }
-
- private:
-  static constexpr size_t kMost = 20000;
-
-  const int rank_;
-  const int size_;
-  uint64_t said_ = 0;
-  uint64_t heard_ = 0;
-  std::vector<uint64_t> sent_ = std::vector<uint64_t>(kMost);
-  std::vector<uint64_t> got_ = std::vector<uint64_t>(kMost);
-  std::unique_ptr<transport::Buffer> in_;
-  std::unique_ptr<transport::Buffer> out_;
-  std::unique_ptr<transport::Buffer> noteIn_;
-  std::unique_ptr<transport::Buffer> noteOut_;
-};
-
 // Any collective, roots and places as they come.
 void doAny(const std::shared_ptr<Context>& context, const Step& step) {
   testing_support::Call call;
@@ -240,32 +199,41 @@ void doAny(const std::shared_ptr<Context>& context, const Step& step) {
       << "operation " << step.number;
 }
 
-void perform(const std::shared_ptr<Context>& context, BoundRing& bound,
+// What a rank keeps from step to step.
+struct Kept {
+  BoundRing bound;
+  ExportedMemory exported;
+
+  Kept(const std::shared_ptr<Context>& context, uint64_t stream)
+      : bound(context, stream), exported(context, stream) {}
+};
+
+void perform(const std::shared_ptr<Context>& context, Kept& kept,
              const Step& step) {
-  switch ((step.random >> 50) % 13) {
+  switch ((step.random >> 50) % 16) {
     case 0:
-      doAllreduce(context, step);
-      break;
+      return doAllreduce(context, step);
     case 1:
-      doBroadcast(context, step);
-      break;
+      return doBroadcast(context, step);
     case 2: {
       BarrierOptions options(context);
       options.setTag(static_cast<uint32_t>(step.number));
-      barrier(options);
-      break;
+      return barrier(options);
     }
     case 3:
     case 4:
-      doShift(context, step);
-      break;
+      return doShift(context, step);
     case 5:
-      doGatherAny(context, step);
-      break;
+      return doGatherAny(context, step);
     case 6:
     case 7:
-      bound.shift(step);
-      break;
+      return kept.bound.shift(step);
+    case 8:
+      return kept.exported.put(step);
+    case 9:
+      return kept.exported.get(step);
+    case 10:
+      return doAbort(context, step);
     default:
       doAny(context, step);
   }
@@ -289,9 +257,9 @@ void soak(Mode mode, int size, uint64_t seed, int steps) {
   spawnContexts(mode, chosenTransport(false).make, size,
                 [&](const std::shared_ptr<Context>& context) {
                   std::mt19937_64 random(seed);
-                  BoundRing bound(context, 0);
+                  Kept kept(context, 0);
                   for (int i = 0; i < steps; i++) {
-                    perform(context, bound,
+                    perform(context, kept,
                             Step(static_cast<uint64_t>(i), random));
                     if (::testing::Test::HasFatalFailure()) {
                       return;
@@ -315,9 +283,9 @@ void soakThreads(Mode mode, const TestTransport& transport, int size,
               (i + static_cast<uint64_t>(context->rank)) % kStreams;
           threads.emplace_back([&context, stream, seed, steps] {
             std::mt19937_64 random(kStreams * seed + stream);
-            BoundRing bound(context, stream);
+            Kept kept(context, stream);
             for (int step = 0; step < steps; step++) {
-              perform(context, bound,
+              perform(context, kept,
                       Step(stream << 20 | static_cast<uint64_t>(step), random));
             }
           });

@@ -94,7 +94,7 @@ void spawnProcesses(int size, const std::function<void(Seat&)>& fn) {
     auto store = std::make_shared<rendezvous::FileStore>(directory.path());
     runSeat(fn, Seat{child.rank, size, store});
   });
-  group.joinAll(kLimit);
+  group.joinAll(kLimit * patience());
 }
 
 // This host's share of the ranks.

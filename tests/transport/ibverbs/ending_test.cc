@@ -110,19 +110,24 @@ TEST_F(VerbsEndingTest, NoWriteAfterABufferThatEndsWhileAnotherThreadCloses) {
 
 // A receive from any is in the way of a long one, which is advertised once that
 // is over. Its memory cannot be registered then: the context fails, with both.
+// (The peers answer no call before both are posted: over a link that is there
+// already, a receive registers its memory at once.)
 TEST_F(VerbsEndingTest, WhatAMessageUnblocksCannotBeRegistered) {
   FakeDevices devices = plainDevices();
   devices.lazy = true;
   const auto maker = fakeVerbsDevices(devices);
-  spawn(Mode::kThreads, maker, 3, [&](const ContextPtr& context) {
-    if (context->rank == 2) {
-      return;
+  std::barrier<> ranks(3);
+  const auto meetAll = [&ranks] { ranks.arrive_and_wait(); };
+  const auto peer = [&](const ContextPtr& context) {
+    {
+      auto lock = inside(context).lock();
+      meetAll();  // none of them answers
+      meetAll();  // both are posted
     }
+    waitUntilConnected(context, 0);
+    meetAll();  // all are connected
+    meetAll();  // the next registration fails
     if (context->rank == 1) {
-      meetOutside();
-      waitUntilConnected(context, 0);
-      meetOutside();
-      meetOutside();
       Message out(context, 8);
       try {
         out.buffer->send(0, 1);
@@ -130,18 +135,25 @@ TEST_F(VerbsEndingTest, WhatAMessageUnblocksCannotBeRegistered) {
       } catch (const IoException&) {
         // It may hear of the failure first.
       }
-      meetOutside();
+    }
+    meetAll();
+  };
+  spawn(Mode::kThreads, maker, 3, [&](const ContextPtr& context) {
+    if (context->rank > 0) {
+      peer(context);
       return;
     }
     Message any(context, 8);
     Message lengthy(context, 1 << 20);
+    meetAll();
     any.buffer->recv({1, 2}, 1);
     lengthy.buffer->recv(1, 1);
-    meetOutside();
+    meetAll();
     waitUntilConnected(context, 1);
-    meetOutside();
+    waitUntilConnected(context, 2);
+    meetAll();
     fakeVerbs().fail(FakeCall::kRegMr, ENOMEM);
-    meetOutside();
+    meetAll();
     EXPECT_THROW(any.buffer->waitRecv(), IoException);
     try {
       lengthy.buffer->waitRecv();
@@ -149,7 +161,7 @@ TEST_F(VerbsEndingTest, WhatAMessageUnblocksCannotBeRegistered) {
     } catch (const IoException& e) {
       EXPECT_THAT(e.what(), HasSubstr("Cannot allocate memory"));
     }
-    meetOutside();
+    meetAll();
   });
 }
 

@@ -234,22 +234,23 @@ class Context final : public transport::Context,
   ExportedRegion* exported(uint32_t id);
   void copyLocal(const RegionKey& key, bool isPut, char* local, int device,
                  size_t roffset, size_t bytes);
-  // Between memory of the host or, one of them, of this CUDA device; and what
-  // other devices have written there is to be seen by its kernels. False, and
-  // the context has failed, when the device refuses.
+  // Between memory of the host or, one of them, of this CUDA device; and shows
+  // its kernels what others wrote. False, and the context has failed: refused.
   bool copyMemory(int device, void* to, const void* from, size_t bytes);
   bool makeVisible(int device);
   // Sets op.region; null: the link needs none.
   void registerFor(Operation& op, Rights rights);
+  // Before that, see KeptMemory; true: it has, and all is to be looked up
+  // again.
+  bool registerAhead(ProgressDomain::Lock& lock, const Operation& op,
+                     Rights rights);
   // Null: the links need none. Throws as LinkFactory::registerMemory does, also
   // for a device's memory when the links move bytes by the processor.
   std::unique_ptr<Region> registerMemory(void* ptr, size_t size,
                                          const MemoryKind& kind, Rights rights);
-  // Expires with the context: callers' objects may be destroyed after it, by
-  // mistake, and then leave it alone.
+  // Expires with the context, which callers' objects may outlive by mistake.
   std::weak_ptr<const void> alive() const { return alive_; }
-  // The keeper is about to be destroyed.
-  void forgetKept(KeptMemory& kept);
+  void forgetKept(KeptMemory& kept);  // which is about to be destroyed
   uint64_t nonce() const { return nonce_; }
   // Of the peer's context; 0: not known yet.
   uint64_t nonceOf(int peer) const;

@@ -1,7 +1,10 @@
 // Memory that other ranks, or the device, may reach.
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <iterator>
+#include <tuple>
+#include <utility>
 
 #include "gloo/common/logging.h"
 #include "gloo/common/string.h"
@@ -148,7 +151,7 @@ KeptMemory::~KeptMemory() {
   if (!origin_.inherited() && !alive_.expired()) {
     const auto lock = context_.lock();
     context_.forgetKept(*this);
-    regions_ = {};
+    regions_->end();
   }
 }
 
@@ -156,15 +159,65 @@ bool KeptMemory::holds(const Operation& op) const {
   return data_ <= op.data && op.data + op.bytes <= data_ + bytes_;
 }
 
+KeptMemory* KeptMemory::of(const ByFirstByte& all,
+                           const internal::Operation& op) {
+  const auto it = all.upper_bound(op.data);
+  KeptMemory* nearest = it != all.begin() ? std::prev(it)->second : nullptr;
+  return nearest != nullptr && nearest->holds(op) ? nearest : nullptr;
+}
+
+// What a peer may write can be read here all the same.
+Rights KeptMemory::effective(Rights rights) const {
+  return bothWays_ && rights == Rights::kLocal ? Rights::kRemoteWrite : rights;
+}
+
 std::shared_ptr<const Region> KeptMemory::regionFor(Rights rights) {
-  if (bothWays_ && rights == Rights::kLocal) {
-    rights = Rights::kRemoteWrite;  // which may be read here all the same
-  }
-  auto& region = regions_.at(static_cast<size_t>(rights));
+  rights = effective(rights);
+  auto& region = regions_->of.at(static_cast<size_t>(rights));
   if (region == nullptr) {
     region = context_.registerMemory(data_, bytes_, kind_, rights);
   }
   return region;
+}
+
+bool KeptMemory::takesLong(Rights rights) const {
+  return bytes_ >= kLong && deviceOf(kind_) < 0 &&
+         regions_->of.at(static_cast<size_t>(effective(rights))) == nullptr;
+}
+
+// Another owner may destroy this as soon as the lock is free: what is needed
+// after that is copied. Threads that want the same take turns; one that drives
+// does not wait for its turn, and may have registered it too.
+void KeptMemory::registerAhead(ProgressDomain::Lock& lock, LinkFactory& factory,
+                               Rights rights) {
+  Context& context = context_;
+  const auto regions = regions_;
+  const auto [data, bytes, kind] = std::tuple(data_, bytes_, kind_);
+  rights = effective(rights);
+  auto& region = regions->of.at(static_cast<size_t>(rights));
+  lock.unlock();
+  const std::lock_guard<std::mutex> turn(regions->turn);
+  lock = context.lock();
+  if (regions->ended || region != nullptr) {
+    return;
+  }
+  lock.unlock();
+  std::shared_ptr<const Region> made;
+  std::exception_ptr error;
+  try {
+    made = factory.registerMemory(data, bytes, kind, rights);
+  } catch (const std::exception&) {
+    error = std::current_exception();
+  }
+  lock = context.lock();
+  if (regions->ended || region != nullptr) {
+    return;
+  }
+  if (error != nullptr) {
+    std::rethrow_exception(error);
+  }
+  context.counts().registrations += made != nullptr ? 1 : 0;
+  region = std::move(made);
 }
 
 std::unique_ptr<internal::KeptMemory> Context::keep(void* data, size_t bytes,
@@ -200,17 +253,22 @@ void Context::forgetKept(KeptMemory& kept) {
   }
 }
 
-// Of kept memory that begins at the same byte or before the operation's, the
-// nearest; else for the operation alone. It may be another owner's, which goes
-// first.
+bool Context::registerAhead(ProgressDomain::Lock& lock, const Operation& op,
+                            Rights rights) {
+  KeptMemory* const kept = KeptMemory::of(kept_, op);
+  if (kept == nullptr || !kept->takesLong(rights)) {
+    return false;
+  }
+  kept->registerAhead(lock, device_->factory(), rights);
+  return true;
+}
+
+// Else for the operation alone.
 void Context::registerFor(Operation& op, Rights rights) {
-  if (auto it = kept_.upper_bound(op.data); it != kept_.begin()) {
-    KeptMemory& nearest = *std::prev(it)->second;
-    if (nearest.holds(op)) {
-      op.regionOffset = nearest.offsetOf(op);
-      op.region = nearest.regionFor(rights);
-      return;
-    }
+  if (KeptMemory* const kept = KeptMemory::of(kept_, op)) {
+    op.regionOffset = kept->offsetOf(op);
+    op.region = kept->regionFor(rights);
+    return;
   }
   op.region = registerMemory(op.data, op.bytes, memoryKindOf(op.data, op.bytes),
                              rights);

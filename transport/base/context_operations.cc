@@ -265,7 +265,7 @@ void Context::post(Operation& op, bool isSend, int peer, uint64_t slot,
     op.bytesDone.store(bytes, std::memory_order_relaxed);
     op.state.store(Operation::State::kDone, std::memory_order_relaxed);
   } else {
-    pair.prepare(op);
+    pair.prepare(op, lock);
     start(op, pair);
   }
 }

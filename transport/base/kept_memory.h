@@ -3,11 +3,14 @@
 
 #include <array>
 #include <cstddef>
+#include <map>
 #include <memory>
+#include <mutex>
 
 #include "gloo/internal/channel.h"
 #include "transport/base/fork.h"
 #include "transport/base/link.h"
+#include "transport/base/progress.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -23,6 +26,12 @@ class KeptMemory final : public internal::KeptMemory {
              bool bothWays);
   ~KeptMemory() override;
 
+  using ByFirstByte = std::multimap<const char*, KeptMemory*>;
+  // Of what begins at the same byte or before the operation's memory, the
+  // nearest, if it holds that; else null. It may be another owner's than the
+  // operation's, which goes first.
+  static KeptMemory* of(const ByFirstByte& all, const internal::Operation& op);
+
   const char* data() const { return data_; }
   bool holds(const internal::Operation& op) const;
   size_t offsetOf(const internal::Operation& op) const {
@@ -30,11 +39,38 @@ class KeptMemory final : public internal::KeptMemory {
   }
   // Null: the link needs none.
   std::shared_ptr<const Region> regionFor(Rights rights);
+  // Whether regionFor would register so much that others should not wait for
+  // it.
+  bool takesLong(Rights rights) const;
+  // Registers with `factory`, the context's, without the lock, so that others
+  // go on; has it again when it returns, or throws as regionFor does. This may
+  // be gone then, and whatever else the lock guards may have changed.
+  void registerAhead(ProgressDomain::Lock& lock, LinkFactory& factory,
+                     Rights rights);
   // The context ends first.
-  void release() { regions_ = {}; }
+  void release() { regions_->end(); }
 
  private:
   static constexpr size_t kRights = 5;
+  // What takes a millisecond or more, mostly to fault the memory in.
+  static constexpr size_t kLong = size_t{1} << 20;
+
+  // Outlives this while somebody registers.
+  struct Regions {
+    // Of the one who registers without the domain's lock. Taken before that.
+    std::mutex turn;
+    // Under the domain's lock. Also an operation's that uses the same memory,
+    // but not through this.
+    std::array<std::shared_ptr<const Region>, kRights> of;
+    bool ended = false;
+
+    void end() {
+      of = {};
+      ended = true;
+    }
+  };
+
+  Rights effective(Rights rights) const;
 
   Context& context_;
   const std::weak_ptr<const void> alive_;  // as long as the context
@@ -43,8 +79,7 @@ class KeptMemory final : public internal::KeptMemory {
   const bool bothWays_;
   char* const data_;
   const size_t bytes_;
-  // Also an operation's that uses the same memory, but not through this.
-  std::array<std::shared_ptr<const Region>, kRights> regions_;
+  const std::shared_ptr<Regions> regions_ = std::make_shared<Regions>();
 };
 
 }  // namespace transport::base

@@ -29,6 +29,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,7 @@
 #include "gloo/transport/pair.h"
 #include "transport/base/link.h"
 #include "transport/base/messages.h"
+#include "transport/base/progress.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -138,8 +140,8 @@ class Pair final : public transport::Pair, public LinkHandler {
   [[nodiscard]] bool sendNow(uint64_t slot, const char* from, size_t bytes,
                              uint64_t check);
   // Before a message starts: whatever may be refused. Throws, and then nothing
-  // has changed.
-  void prepare(Operation& op);
+  // has changed. The lock is free while much memory is registered.
+  void prepare(Operation& op, ProgressDomain::Lock& lock);
   // kMessage to, or from, this peer.
   void startSend(Operation& op);
   void startRecv(Operation& op);
@@ -242,6 +244,8 @@ class Pair final : public transport::Pair, public LinkHandler {
   void sendAbort(const internal::Cause& cause);
   void returnCredits(uint64_t cost);
   uint64_t costOf(uint64_t bytes) const;
+  // With which a message's memory is to be registered before it starts.
+  std::optional<Rights> neededRights(const Operation& op);
   const Region* ensureRegion(Operation& op, Rights rights);
   char* placeFor(const FrameHeader& header);
   char* discard(size_t bytes);

@@ -1,6 +1,7 @@
 // Bytes that go straight to their place: into advertised memory, or read from
 // memory that the sender announced.
 #include <algorithm>
+#include <optional>
 
 #include "gloo/common/string.h"
 #include "transport/base/context.h"
@@ -9,21 +10,32 @@
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 
-// A long message that will need registered memory gets it before anything has
-// changed: the caller hears of a limit, and the pair goes on.
-void Pair::prepare(Operation& op) {
+std::optional<Rights> Pair::neededRights(const Operation& op) {
   if (op.bytes <= caps_.eagerBytes || link_ == nullptr || !caps_.needsRegions) {
-    return;
+    return std::nullopt;
   }
   if (op.isSend) {
-    context_.registerFor(
-        op, pulls() || caps_.readByPeer ? Rights::kRemoteRead : Rights::kLocal);
-    return;
+    return pulls() || caps_.readByPeer ? Rights::kRemoteRead : Rights::kLocal;
   }
   const SlotState* state = slots_.find(op.slot);
   const Arrival* arrival = state != nullptr ? state->arrivals.front() : nullptr;
   if (wantsAdvert(op) && (arrival == nullptr || arrival->announced)) {
-    context_.registerFor(op, Rights::kRemoteWrite);
+    return Rights::kRemoteWrite;
+  }
+  return std::nullopt;
+}
+
+// A long message that will need registered memory gets it before anything has
+// changed: the caller hears of a limit, and the pair goes on.
+void Pair::prepare(Operation& op, ProgressDomain::Lock& lock) {
+  auto rights = neededRights(op);
+  while (rights && context_.registerAhead(lock, op, *rights)) {
+    // Others have gone on meanwhile.
+    context_.presentPair(peer_, op.isSend ? nullptr : &op.slot);
+    rights = neededRights(op);
+  }
+  if (rights) {
+    context_.registerFor(op, *rights);
   }
 }
 

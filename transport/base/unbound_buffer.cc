@@ -169,13 +169,14 @@ void UnboundBuffer::send(int dstRank, uint64_t slot, size_t offset,
     op.state.store(Operation::State::kDone, std::memory_order_relaxed);
     onOperation(op);
   } else {
-    startMessage(op, pair);
+    startMessage(op, pair, lock);
   }
 }
 
-void UnboundBuffer::startMessage(Operation& op, Pair& pair) {
+void UnboundBuffer::startMessage(Operation& op, Pair& pair,
+                                 ProgressDomain::Lock& lock) {
   try {
-    pair.prepare(op);
+    pair.prepare(op, lock);
   } catch (const Exception&) {
     (op.isSend ? sends_ : recvs_).pending--;
     context_.operations.give(&op);
@@ -192,7 +193,7 @@ void UnboundBuffer::recv(int srcRank, uint64_t slot, size_t offset,
   Operation& op = newOperation(false, kMessage, offset, bytes);
   op.peer = srcRank;
   op.slot = slot;
-  startMessage(op, pair);
+  startMessage(op, pair, lock);
 }
 
 void UnboundBuffer::recv(std::vector<int> srcRanks, uint64_t slot,

@@ -57,7 +57,7 @@ class UnboundBuffer final : public transport::UnboundBuffer,
   void abortWait(Side& side, bool sends);
   Operation& newOperation(bool isSend, uint8_t kind, size_t offset,
                           size_t bytes);
-  void startMessage(Operation& op, Pair& pair);
+  void startMessage(Operation& op, Pair& pair, ProgressDomain::Lock& lock);
   size_t checkedBytes(const char* what, size_t offset, size_t nbytes) const;
   void refuseBytes(const char* what, size_t offset, size_t nbytes) const;
   void request(const RemoteKey& key, bool isPut, uint64_t slot, size_t offset,

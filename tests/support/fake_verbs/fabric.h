@@ -135,8 +135,11 @@ class FakeFabric {
   std::optional<std::chrono::milliseconds> noPeersAfter;
   bool paused = false;
   bool held = false;
-  unsigned alterOneIn = 0;  // 0: none
-  bool altered = false;     // any has been
+  size_t heldRegistrations = 0;  // from so many bytes on; 0: none
+  int waitingToRegister = 0;
+  mutable std::condition_variable registering;  // either has changed
+  unsigned alterOneIn = 0;                      // 0: none
+  bool altered = false;                         // any has been
   std::mt19937_64 alterRandom;
 
   // REQUIRES the mutex.

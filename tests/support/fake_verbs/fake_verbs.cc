@@ -269,6 +269,18 @@ void FakeVerbs::losePeers(std::chrono::milliseconds after) {
   fabric_->noPeersAfter = after;
 }
 
+void FakeVerbs::holdRegistrations(size_t from) {
+  Lock lock(fabric_->mutex);
+  fabric_->heldRegistrations = from;
+  fabric_->registering.notify_all();
+}
+
+void FakeVerbs::awaitHeldRegistration() const {
+  std::unique_lock<std::mutex> lock(fabric_->mutex);
+  fabric_->registering.wait(lock,
+                            [&] { return fabric_->waitingToRegister > 0; });
+}
+
 void FakeVerbs::remove() {
   Lock lock(fabric_->mutex);
   fabric_->removed = true;

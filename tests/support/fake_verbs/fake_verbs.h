@@ -143,6 +143,11 @@ class FakeVerbs {
   // or cut short.
   void alterSends(uint64_t seed, unsigned oneIn);
 
+  // Registrations of so many bytes or more take until this is called with 0.
+  void holdRegistrations(size_t from);
+  // Returns when one is held.
+  void awaitHeldRegistration() const;
+
   // Nothing is executed until resume(): requests are on their way.
   void pause();
   void resume();

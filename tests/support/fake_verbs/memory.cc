@@ -63,7 +63,17 @@ ibv_mr* newRegion(ibv_pd* pd, void* address, size_t bytes, unsigned access) {
 }
 
 ibv_mr* regMr(ibv_pd* pd, void* address, size_t bytes, unsigned access) {
-  Lock lock(fabric().mutex);
+  std::unique_lock<std::mutex> lock(fabric().mutex);
+  const auto isHeld = [bytes] {
+    const size_t from = fabric().heldRegistrations;
+    return from != 0 && bytes >= from;
+  };
+  if (isHeld()) {
+    fabric().waitingToRegister++;
+    fabric().registering.notify_all();
+    fabric().registering.wait(lock, [&] { return !isHeld(); });
+    fabric().waitingToRegister--;
+  }
   const FakeCuda* const cuda = FakeCuda::current();
   if (cuda != nullptr && !cuda->config().peerMemory &&
       cuda->owns(reinterpret_cast<uint64_t>(address))) {

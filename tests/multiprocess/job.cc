@@ -53,21 +53,24 @@ Job::Job(const Options& options, const Body& body) {
 }
 
 void Job::runRank(Child& child, const Options& options, const Body& body) {
+  const int rank =
+      options.rankOf != nullptr ? options.rankOf(child.rank) : child.rank;
+  const int size = options.total > 0 ? options.total : child.size;
   std::shared_ptr<rendezvous::Store> store =
       std::make_shared<rendezvous::FileStore>(directory_.path());
   if (options.wrap != nullptr) {
-    store = options.wrap(child.rank, store);
+    store = options.wrap(rank, store);
   }
-  auto context = std::make_shared<rendezvous::Context>(child.rank, child.size);
+  auto context = std::make_shared<rendezvous::Context>(rank, size);
   context->setTimeout(options.timeout);
   auto device = options.device != nullptr
-                    ? options.device(child.rank)
+                    ? options.device(rank)
                     : chosenTransport(options.lazy).make();
   std::string said = MakeString(now().count(), " none");
   try {
     context->connectFullMesh(store, device);
     if (options.onConnected != nullptr) {
-      options.onConnected(child.rank);
+      options.onConnected(rank);
     }
     child.say("connected");
     child.hear();

@@ -31,6 +31,10 @@ class Job {
  public:
   struct Options {
     int size = 3;
+    // Of a job on several hosts (tests/support/hosts.h): of how many ranks, and
+    // which of them this host's processes are. Null: of `size`, and all.
+    int total = 0;
+    std::function<int(int process)> rankOf;
     std::chrono::milliseconds timeout = std::chrono::seconds(30);
     // Wraps the store of a rank; null: as it is.
     std::function<std::shared_ptr<rendezvous::Store>(
@@ -53,7 +57,7 @@ class Job {
   // All ranks are connected and are told to go.
   void go();
 
-  // How a rank failed; waits for it.
+  // How a rank (the process of that number) failed; waits for it.
   Failure failure(int rank, std::chrono::milliseconds limit);
   // The same, of a rank that may have failed while it was connecting; else it
   // is told to go.

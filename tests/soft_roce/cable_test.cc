@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -11,17 +10,11 @@
 #include "gloo/common/string.h"
 #include "gloo/transport/ibverbs/device.h"
 #include "tests/multiprocess/job.h"
-#include "tests/support/bytes.h"
+#include "tests/soft_roce/cable.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace test {
 namespace {
-
-constexpr std::chrono::seconds kKnown(5);
-
-void fault(const std::string& what) {
-  ASSERT_EQ(std::system(MakeString(FAULTS " ", what).c_str()), 0) << what;
-}
 
 class CableTest : public ::testing::Test {
  protected:
@@ -43,21 +36,6 @@ class CableTest : public ::testing::Test {
     return options;
   }
 };
-
-// Every byte of what the other rank sends is checked.
-void exchange(Context& context, uint64_t number, size_t bytes) {
-  const int peer = 1 - context.rank;
-  auto out = pattern(2 * number + static_cast<uint64_t>(context.rank), bytes);
-  std::vector<char> in(bytes);
-  auto send = context.createUnboundBuffer(out.data(), bytes);
-  auto recv = context.createUnboundBuffer(in.data(), bytes);
-  recv->recv(peer, number);
-  send->send(peer, number);
-  recv->waitRecv();
-  send->waitSend();
-  const uint64_t seed = 2 * number + static_cast<uint64_t>(peer);
-  ASSERT_EQ(mismatch(seed, in.data(), bytes), bytes) << "message " << number;
-}
 
 // A few messages, "now", and on until it fails.
 void exchangeOn(Child& child, const std::shared_ptr<Context>& context) {
@@ -97,7 +75,7 @@ void expectKnown(Job& job, const std::string& what) {
     EXPECT_NE(failure.type, "other") << failure.text;
     EXPECT_NE(failure.type, "Timeout") << failure.text;
     EXPECT_TRUE(failure.names(MakeString("rank ", 1 - rank))) << failure.text;
-    EXPECT_LT(failure.at - start, kKnown) << failure.text;
+    EXPECT_LT(failure.at - start, kCutIsKnown) << failure.text;
   }
   job.group().joinAll();
 }
@@ -138,7 +116,7 @@ TEST_F(CableTest, APortThatIsDownFromTheStartIsNamed) {
   attr.name = "rxe2";
   std::string text = "it was not refused";
   // The device hears of its interface a moment later.
-  for (const auto until = now() + kKnown; now() < until; ::usleep(10000)) {
+  for (const auto until = now() + kCutIsKnown; now() < until; ::usleep(10000)) {
     try {
       transport::ibverbs::CreateDevice(attr);
     } catch (const IoException& e) {

@@ -1,18 +1,14 @@
-// A rank on another host comes to harm. Guest 1 has the victim, guest 0 the one
-// who is to know.
-#include <gtest/gtest.h>
+// A rank on another host comes to harm. Guest 1 has the victim, rank 1 or the
+// last one.
+#include "tests/soft_roce/two_hosts.h"
+
 #include <signal.h>
 
-#include <chrono>
-#include <functional>
-#include <thread>
+#include <fstream>
+#include <vector>
 
-#include "gloo/common/error.h"
-#include "gloo/common/string.h"
-#include "gloo/rendezvous/context.h"
-#include "tests/multiprocess/job.h"
-#include "tests/support/hosts.h"
-#include "tests/support/transports.h"
+#include "gloo/transport/auto/device.h"
+#include "tests/support/hierarchy.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace test {
@@ -21,103 +17,177 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Promised is a second; two emulated hosts share the processors of one.
-constexpr seconds kKnown(3);
+constexpr seconds kKnown(1);
 
-class TwoHostsTest : public ::testing::Test {
- protected:
-  using Body = std::function<void(Child&, const std::shared_ptr<Context>&)>;
-
-  TwoHostsTest() : place_(nameOfUse()) { serveMeetingPlace(); }
-
-  void SetUp() override {
-    ASSERT_EQ(hosts().count, 2) << "to be run in two guests";
+void waitForVictim(Child& child, const std::shared_ptr<Context>& context) {
+  if (context->rank == 1) {
+    child.hear();
+  } else {
+    recvFrom(*context, 1, 1, 1 << 20);
   }
-
-  static bool isVictims() { return hosts().own == 1; }
-
-  std::shared_ptr<Context> connect(milliseconds timeout) const {
-    auto context = std::make_shared<rendezvous::Context>(hosts().own, 2);
-    context->setTimeout(seconds(15) * patience());
-    auto device = chosenTransport(false).make();
-    context->connectFullMesh(meetingPlace(place_), device);
-    context->setTimeout(timeout);
-    return context;
-  }
-
-  void say(const std::string& what) const {
-    meetingPlace(place_)->set(what, {'1'});
-  }
-  void await(const std::string& what) const {
-    meetingPlace(place_)->wait({what}, seconds(60) * patience());
-  }
-
-  // The victim connects, and comes to harm when guest 0 waits for it.
-  void harm(int signal) const {
-    ProcessGroup group(1, [this](Child& child) {
-      const auto context = connect(seconds(60));
-      child.say("connected");
-      child.hear();
-    });
-    ASSERT_EQ(group.hear(0, seconds(60) * patience()), "connected");
-    await("waiting");
-    say("harmed");
-    group.signal(0, signal);
-    await("known");
-    group.signal(0, SIGKILL);
-    group.join(0, seconds(5));
-  }
-
-  // What the wait for the victim ends with, and how long after the harm.
-  Failure failure(milliseconds timeout) const {
-    Failure failure;
-    const auto context = connect(timeout);
-    say("waiting");
-    std::chrono::nanoseconds harmed{0};
-    std::thread clock([&] {
-      await("harmed");
-      harmed = now();
-    });
-    try {
-      recvFrom(*context, 1, 1, 1 << 20);
-      failure.text = "nothing has failed";
-    } catch (const TimeoutException& e) {
-      failure.type = "Timeout";
-      failure.text = e.what();
-    } catch (const PeerLostException& e) {
-      failure.type = "PeerLost";
-      failure.text = e.what();
-    }
-    const auto at = now();
-    clock.join();
-    failure.at = at - harmed;
-    say("known");
-    return failure;
-  }
-
- private:
-  const std::string place_;
-};
+}
 
 TEST_F(TwoHostsTest, AProcessOnTheOtherOneIsKilled) {
-  if (isVictims()) {
-    harm(SIGKILL);
+  Job job(options(1), &waitForVictim);
+  job.go();
+  meet("connected");
+  if (hosts().own == 1) {
+    say("harmed");
+    job.group().signal(0, SIGKILL);
+    job.group().join(0, seconds(5));
     return;
   }
-  const Failure failure = this->failure(seconds(60));
+  await("harmed");
+  const auto harmed = now();
+  const Failure failure = job.failure(0, seconds(60));
   EXPECT_EQ(failure.type, "PeerLost") << failure.text;
   EXPECT_TRUE(failure.names("rank 1")) << failure.text;
-  EXPECT_LT(failure.at, kKnown) << failure.text;
+  EXPECT_LT(failure.at - harmed, kKnown) << failure.text;
+  job.group().joinAll();
 }
 
 TEST_F(TwoHostsTest, AProcessOnTheOtherOneIsStopped) {
-  if (isVictims()) {
-    harm(SIGSTOP);
+  constexpr seconds kTimeout(4);
+  Job job(options(1),
+          [&](Child& child, const std::shared_ptr<Context>& context) {
+            context->setTimeout(kTimeout);
+            waitForVictim(child, context);
+          });
+  if (hosts().own == 1) {
+    job.group().expectAll("connected");
+    job.group().signal(0, SIGSTOP);
+    say("harmed");
+    await("known");
+    job.group().signal(0, SIGKILL);
+    job.group().join(0, seconds(5));
     return;
   }
-  const Failure failure = this->failure(seconds(4));
+  await("harmed");
+  const auto harmed = now();
+  job.go();
+  const Failure failure = job.failure(0, seconds(60));
+  say("known");
   EXPECT_EQ(failure.type, "Timeout") << failure.text;
   EXPECT_TRUE(failure.names("rank 1")) << failure.text;
+  EXPECT_LT(failure.at - harmed, kTimeout + kKnown) << failure.text;
+  job.group().joinAll();
+}
+
+// ---- Several ranks on each: shared memory inside, RDMA between. ----
+
+class MixedHostsTest : public TwoHostsTest {
+ protected:
+  // With the algorithms that GLOO_ALGORITHM is to name.
+  Job::Options mixed(const std::string& algorithms) const {
+    Job::Options options = this->options(2, algorithms);
+    options.device = [algorithms](int) {
+      setenv("GLOO_ALGORITHM", algorithms.c_str(), 1);
+      transport::DeviceAttr attr;
+      attr.tcp.iface = "eth0";
+      return transport::CreateDevice(attr);
+    };
+    return options;
+  }
+
+  // Both ranks of this guest end without an error.
+  static void expectSuccess(Job& job) {
+    for (int process = 0; process < 2; process++) {
+      const Failure failure =
+          job.failure(process, std::chrono::seconds(60) * patience());
+      EXPECT_EQ(failure.type, "none") << failure.text;
+    }
+    job.group().joinAll();
+  }
+};
+
+// Of hosts 0, 1, 0, 1.
+std::string wrongLinks(const std::shared_ptr<Context>& context) {
+  transport::Context& ranks = testing_support::Inside::of(context);
+  for (int peer = 0; peer < context->size; peer++) {
+    const std::string link =
+        dynamic_cast<internal::Channel&>(ranks).linkName(peer);
+    const bool isNear = peer % 2 == context->rank % 2;
+    if (peer != context->rank && link != (isNear ? "shm" : "ibverbs")) {
+      return MakeString("rank ", peer, " is reached over ", link);
+    }
+  }
+  return {};
+}
+
+TEST_F(MixedHostsTest, HierarchicalCollectivesGiveWhatTheOracleSays) {
+  for (const char* allreduce : {"hierarchical_ring", "hierarchical_doubling"}) {
+    Job job(mixed(testing_support::hierarchicalWith(allreduce)),
+            [](Child&, const std::shared_ptr<Context>& context) {
+              EXPECT_EQ("", wrongLinks(context));
+              EXPECT_EQ("", testing_support::checkOnHosts(context, {0, 1, 0, 1},
+                                                          {0, 1, 300, 20001}));
+            });
+    job.go();
+    expectSuccess(job);
+  }
+}
+
+uint64_t numberIn(const std::string& file) {
+  uint64_t number = 0;
+  EXPECT_TRUE(std::ifstream(file) >> number) << file;
+  return number;
+}
+
+// Each sends half of a vector to the other host; in a ring of all ranks, where
+// every neighbour is on the other host, one and a half.
+TEST_F(MixedHostsTest, HierarchicalOnesSendLessToTheOtherHost) {
+  constexpr const char* kCounter =
+      "/sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts";
+  std::vector<uint64_t> packets;
+  for (const char* algorithm : {"hierarchical_ring", "ring"}) {
+    Job job(mixed(MakeString("allreduce=", algorithm)),
+            [](Child&, const std::shared_ptr<Context>& context) {
+              const testing_support::Call call{1 << 18, 0, false, 0, 1};
+              EXPECT_EQ("",
+                        testing_support::checkAllreduce<float>(context, call));
+            });
+    const uint64_t before = numberIn(kCounter);
+    job.go();
+    expectSuccess(job);
+    meet(MakeString("after ", algorithm));
+    packets.push_back(numberIn(kCounter) - before);
+  }
+  EXPECT_GT(packets[0], 0u);
+  EXPECT_LT(packets[0], packets[1] * 2 / 3);
+}
+
+// The victim is in the middle of collectives, as all are.
+TEST_F(MixedHostsTest, AProcessOfOneIsKilledAndAllKnow) {
+  constexpr int kVictim = 3;  // process 1 of guest 1
+  Job job(mixed(testing_support::hierarchicalWith("hierarchical_ring")),
+          [](Child& child, const std::shared_ptr<Context>& context) {
+            for (int turn = 0;; turn++) {
+              testing_support::compareBits(context, 1000);
+              if (turn == 3) {
+                child.say("now");
+              }
+            }
+          });
+  job.go();
+  job.group().expectAll("now");
+  meet("busy");
+  if (hosts().own == 1) {
+    say("harmed");
+    job.group().signal(1, SIGKILL);
+  } else {
+    await("harmed");
+  }
+  const auto harmed = now();
+  for (int process = 0; process < 2 - hosts().own; process++) {
+    const Failure failure = job.failure(process, seconds(60));
+    EXPECT_EQ(failure.type, "PeerLost") << failure.text;
+    EXPECT_TRUE(failure.names(MakeString("rank ", kVictim))) << failure.text;
+    EXPECT_LT(failure.at - harmed, kKnown) << failure.text;
+  }
+  if (hosts().own == 1) {
+    job.group().join(1, seconds(5));
+  }
+  job.group().joinAll();
 }
 
 }  // namespace

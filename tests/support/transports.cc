@@ -15,8 +15,12 @@ GLOO_NAMESPACE_BEGIN
 namespace test {
 namespace {
 
+// GLOO_TEST_INTERFACE, where ranks are on several hosts.
 transport::tcp::attr loopback() {
   transport::tcp::attr attr("127.0.0.1");
+  if (const char* interface = std::getenv("GLOO_TEST_INTERFACE")) {
+    attr.iface = interface;
+  }
   return attr;
 }
 

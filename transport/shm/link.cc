@@ -68,7 +68,7 @@ bool ShmLink::sendNow(const base::ShortMessage& message, const char* payload) {
     return false;
   }
   if (ring) {
-    ringPeer();
+    ringPeer(writer_.wake());
   }
   countSent(message.bytes);
   return true;
@@ -85,7 +85,7 @@ bool ShmLink::writeNow(const char* local, size_t bytes,
     return false;
   }
   if (ring) {
-    ringPeer();
+    ringPeer(writer_.wake());
   }
   countSent(bytes);
   return true;
@@ -106,19 +106,19 @@ bool ShmLink::put(const FrameHeader& header, const char* payload,
     bool ring = false;
     step = writer_.step(header, payload, progress, &ring);
     if (ring) {
-      ringPeer();
+      ringPeer(writer_.wake());
     }
   }
   return step == FrameWriter::Step::kDone;
 }
 
-// Wakes the peer. A full socket holds enough to wake it.
-void ShmLink::ringPeer() {
-  if (!socket_) {
+// Wakes the peer, unless its futex did. A full socket holds enough to wake it.
+void ShmLink::ringPeer(bool woken) {
+  poller_.statistics().systemCalls++;
+  if (!socket_ || woken) {
     return;
   }
   const char byte = 0;
-  poller_.statistics().systemCalls++;
   [[maybe_unused]] const auto n =
       ::send(socket_.get(), &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -150,7 +150,7 @@ void ShmLink::flushEnd() {
   bool ring = false;
   endSent_ = writer_.end(&ring);
   if (ring) {
-    ringPeer();
+    ringPeer(writer_.wake());
   }
 }
 

@@ -68,8 +68,10 @@ class ShmLink final : public base::Link {
   bool poll();
   // The socket has something to say: a ring, a loan, or the end.
   void onSocket();
-  // Before sleep: rings are asked for. True when there is work already.
-  bool arm();
+  // Before sleep: rings are asked for, or to be woken on `words`, of which it
+  // adds wordsToArm() at most. True when there is work already.
+  bool arm(base::FutexWords* words);
+  size_t wordsToArm() const;
   void disarm();
 
  private:
@@ -89,7 +91,7 @@ class ShmLink final : public base::Link {
            FrameProgress& progress);
   bool flush();
   void flushEnd();
-  void ringPeer();
+  void ringPeer(bool woken);
   void countSent(size_t bytes);
 
   bool receive();

@@ -90,7 +90,9 @@ bool ShmPoller::poll() {
   // The first round after arm() decides whether to sleep: still armed.
   if (armed_ && std::exchange(polledArmed_, true)) {
     disarm();
-    sweep();
+    if (!onWords_ || due()) {  // a word does not tell of sockets
+      sweep();
+    }
   } else if (!armed_ && ++rounds_ % kRoundsPerLook == 0 && due()) {
     sweep();
   }
@@ -131,13 +133,22 @@ void ShmPoller::sweep() {
   }
 }
 
-bool ShmPoller::arm() {
+std::optional<size_t> ShmPoller::wordsToArm() const {
+  size_t count = 0;
+  for (const ShmLink* link : links_) {
+    count += link != nullptr ? link->wordsToArm() : 0;
+  }
+  return count;
+}
+
+bool ShmPoller::armLinks(base::FutexWords* words) {
   armed_ = true;
+  onWords_ = words != nullptr;
   polledArmed_ = false;
   bool again = false;
   for (ShmLink* link : links_) {
     if (link != nullptr) {
-      again |= link->arm();
+      again |= link->arm(words);
     }
   }
   return again;

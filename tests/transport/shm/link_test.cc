@@ -63,6 +63,41 @@ TEST(ShmLinkTest, AShortBoundWriteLeavesAtOnceOrNotAtAll) {
   EXPECT_FALSE(half.link->writeNow("abcd", 4, {24, 0}, immediate));
 }
 
+// Whoever sleeps on words of the segment needs no byte on the socket.
+TEST(ShmLinkTest, APeerIsWokenAsItSleeps) {
+  HalfLink half;
+  FrameReader peer(half.segment->incoming(End::kTaker), 1 << 20);
+  const auto rings = [&] {
+    char bytes[8];
+    return std::max<ssize_t>(
+        ::read(half.otherSocket.get(), bytes, sizeof(bytes)), 0);
+  };
+  transport::base::FutexWords words;
+  EXPECT_FALSE(peer.arm(&words));
+  EXPECT_TRUE(half.link->send(eager(1, 3), "one", nullptr));
+  EXPECT_EQ(rings(), 0);
+  EXPECT_EQ(half.poller.statistics().systemCalls, 1u);
+  EXPECT_TRUE(peer.arm(nullptr)) << "it has come";
+  EXPECT_TRUE(half.link->send(eager(2, 3), "two", nullptr));
+  EXPECT_EQ(rings(), 1);
+}
+
+// Of the words of a link that has been closed the kernel says that they are
+// gone, or nothing: what else the thread sleeps on still wakes it.
+TEST(ShmLinkTest, ALinkMayGoWhileAThreadSleepsOnItsWords) {
+  std::atomic<uint32_t> own{0};
+  auto half = std::make_unique<HalfLink>();
+  transport::base::FutexWords words;
+  words.add(own, 0, false);
+  EXPECT_EQ(half->poller.wordsToArm(), std::optional<size_t>(1));
+  EXPECT_FALSE(half->poller.armWords(words));
+  half.reset();
+  std::thread other([&] { transport::base::futexWake(own); });
+  EXPECT_EQ(words.wait(Deadline::after(std::chrono::seconds(30))),
+            transport::base::FutexWords::supported());
+  other.join();
+}
+
 // Wherever the round ends: what lies in the ring is all that has us polled
 // again, and nothing else wakes us.
 TEST(ShmLinkTest, AFrameThatHasArrivedIsDeliveredBeforeItSleeps) {

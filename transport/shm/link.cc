@@ -1,6 +1,7 @@
 #include "transport/shm/link.h"
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -30,6 +31,7 @@ ShmLink::ShmLink(ShmPoller& poller, Connection connection,
   completed_.reserve(64);
   reads_.reserve(64);
   place_ = poller_.add(*this, socket_.get());
+  watchProcess();
 }
 
 ShmLink::~ShmLink() { abandon(); }
@@ -37,6 +39,23 @@ ShmLink::~ShmLink() { abandon(); }
 std::string ShmLink::str() const {
   return MakeString("shm process ", pid_,
                     memory_.permitted() ? ", single copy" : ", two copies");
+}
+
+// A child that the peer has made by clone(2), past what the library does at a
+// fork, may hold the socket open long after the peer has died. Of threads of
+// this process, and where there is no descriptor left, the socket has to do.
+void ShmLink::watchProcess() {
+  if (pid_ <= 0 || pid_ == ::getpid()) {
+    return;
+  }
+  if (!memory_.permitted()) {
+    process_ = base::openProcess(pid_);
+  }
+  const int process =
+      memory_.permitted() ? memory_.descriptor() : process_.get();
+  if (process >= 0 && poller_.watchProcess(place_, process)) {
+    watchedProcess_ = process;
+  }
 }
 
 // Of one in another PID namespace only the socket tells.
@@ -196,9 +215,7 @@ void ShmLink::closeSocket() {
     if (!origin_.inherited()) {
       writer_.letGo();
     }
-    if (!peerGone_) {
-      poller_.forget(socket_.get());
-    }
+    ignorePeer();
     poller_.remove(place_);
     socket_.reset();
   }

@@ -211,9 +211,26 @@ void ShmLink::lose(const std::string& text, bool ended) {
 
 void ShmLink::onSocket() {
   poller_.statistics().systemCalls++;
-  if (!loans_.receive(socket_.get()) && !peerGone_) {
+  if (!loans_.receive(socket_.get())) {
+    ignorePeer();
     peerGone_ = true;
-    poller_.forget(socket_.get());  // it would be readable for ever
+  }
+}
+
+// What it has put into the ring is read first, as when the socket has ended.
+void ShmLink::onProcessEnded() {
+  ignorePeer();
+  peerGone_ = true;
+}
+
+// Once; after its end both would be readable for ever.
+void ShmLink::ignorePeer() {
+  if (peerGone_) {
+    return;
+  }
+  poller_.forget(socket_.get());
+  if (watchedProcess_ >= 0) {
+    poller_.forget(watchedProcess_);
   }
 }
 

@@ -19,7 +19,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kSweepEvery{20};
 constexpr uint32_t kRoundsPerLook = 64;  // at the clock
 constexpr int kEvents = 64;
-constexpr uint64_t kEndpoint = UINT64_MAX;  // no link's place
+constexpr uint64_t kEndpoint = UINT64_MAX;        // no link's place
+constexpr uint64_t kProcess = uint64_t{1} << 32;  // beside a link's place
 
 }  // namespace
 
@@ -77,9 +78,16 @@ std::chrono::milliseconds ShmPoller::nextTimer() const {
              : std::chrono::milliseconds::max();
 }
 
-void ShmPoller::forget(int socket) {
+bool ShmPoller::watchProcess(uint32_t place, int process) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = kProcess | place;
+  return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, process, &event) == 0;
+}
+
+void ShmPoller::forget(int descriptor) {
   if (!origin_.inherited()) {
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket, nullptr);
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
   }
 }
 
@@ -119,10 +127,11 @@ void ShmPoller::sweep() {
   statistics_.systemCalls++;
   const int n = ::epoll_wait(epoll_.get(), events.data(), kEvents, 0);
   for (int i = 0; i < n; i++) {
-    if (events[i].data.u64 == kEndpoint) {
+    const uint64_t what = events[i].data.u64;
+    if (what == kEndpoint) {
       endpoint_->collect();
-    } else if (ShmLink* link = links_[events[i].data.u64]) {
-      link->onSocket();
+    } else if (ShmLink* link = links_[static_cast<uint32_t>(what)]) {
+      (what & kProcess) != 0 ? link->onProcessEnded() : link->onSocket();
     }
   }
   if (endpoint_ != nullptr) {

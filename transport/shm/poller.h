@@ -43,8 +43,10 @@ class ShmPoller final : public base::Poller {
 
   // Polls the link from now on; returns its place. Throws IoException.
   uint32_t add(ShmLink& link, int socket);
-  // Does not look at the socket any more.
-  void forget(int socket);
+  // Looks at the end of the process as well (pidfd_open(2)). False: it cannot.
+  [[nodiscard]] bool watchProcess(uint32_t place, int process);
+  // Does not look at the socket, or the process, any more.
+  void forget(int descriptor);
   void remove(uint32_t place);
 
   internal::Statistics& statistics() { return statistics_; }

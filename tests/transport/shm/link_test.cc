@@ -1,7 +1,11 @@
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -37,6 +41,44 @@ TEST(ShmLinkTest, DeliversWhatCameBeforeTheEnd) {
   EXPECT_EQ(half.notes.payloads[0], "one");
   EXPECT_NE(half.notes.lost, "");
   EXPECT_TRUE(half.notes.ended);
+}
+
+// Somebody else still holds its end of the socket.
+TEST(ShmLinkTest, TheEndOfItsProcessIsThatOfThePeer) {
+  const pid_t process = ::fork();
+  ASSERT_GE(process, 0);
+  if (process == 0) {
+    ::alarm(60);
+    for (;;) {
+      ::pause();
+    }
+  }
+  HalfLink half({}, process);
+  FrameWriter peer(half.segment->outgoing(End::kTaker));
+  put(peer, eager(1, 3), "one");
+  half.poller.arm();
+  half.poll();
+  half.poll();
+  EXPECT_EQ(half.notes.lost, "");
+  put(peer, eager(2, 3), "two");
+  ::kill(process, SIGKILL);
+  siginfo_t ended{};
+  ASSERT_EQ(
+      ::waitid(P_PID, static_cast<id_t>(process), &ended, WEXITED | WNOWAIT),
+      0);
+  while (half.poller.arm()) {
+    half.poll();
+  }
+  pollfd wake{half.poller.wakeFd(), POLLIN, 0};
+  EXPECT_EQ(::poll(&wake, 1, 10000), 1) << "a sleeper is woken";
+  half.poll();
+  half.poll();
+  half.poll();
+  EXPECT_EQ(half.notes.payloads, (std::vector<std::string>{"one", "two"}));
+  EXPECT_NE(half.notes.lost, "");
+  EXPECT_TRUE(half.notes.ended);
+  EXPECT_EQ(::poll(&wake, 1, 0), 0) << "nobody could sleep";
+  ::waitpid(process, nullptr, 0);
 }
 
 TEST(ShmLinkTest, AShortBoundWriteLeavesAtOnceOrNotAtAll) {

@@ -8,6 +8,10 @@
  *
  * -D LEVEL: the poller's descriptor is readable as long as there is anything
  * (TCP). Otherwise it says so once after each arming (verbs, shared memory).
+ * -D WORDS: a driver may sleep on words of memory instead (futexes), that of the
+ * link and its own. The kernel compares them before it sleeps, one step under the
+ * lock of its queue; who wakes changes the word first. It may also get up by
+ * itself, soon, and then sleep on the descriptor, which other events make readable.
  * -D GLANCE: waiters glance before they wait. -D VISIT: a thread that does not
  * wait polls a round. -D POST: one that does not wait leaves something that only
  * a poll can move, and of which no event tells.
@@ -16,7 +20,8 @@
 #define NOBODY 2 /* for messages that no thread waits for */
 
 bool mutex;
-bool driving, deep, driverAsleep, backgroundAsleep, stopping;
+bool driving, deep, backgroundAsleep, stopping;
+byte driverAsleep; /* how */
 bool drives; /* modulo 2: only "has changed since" matters */
 bool driverBell, backgroundBell;
 bool done[WAITERS], listed[WAITERS], woken[WAITERS], expired[WAITERS];
@@ -24,7 +29,12 @@ byte drivers; /* threads in drive(), for the assertion */
 
 /* The world: messages that have arrived, by whom they complete. */
 bool arrived[3], handled[3];
-bool armed, readable;
+#define BY_DESCRIPTOR 1
+#define ON_WORDS 2
+byte armed; /* how */
+bool readable;
+bool driverWord; /* set: the driver is to get up */
+bool queued;     /* the driver, by the kernel, on its words */
 
 #define LOCK atomic { !mutex -> mutex = true }
 #define UNLOCK mutex = false
@@ -51,7 +61,7 @@ inline take(moved) {
 /* One round of the pollers. The worst case: it also takes back the arming, and
  * the event that the descriptor holds. */
 inline poll(moved) {
-  atomic { take(moved); readable = false; armed = false }
+  atomic { take(moved); readable = false; armed = 0 }
 }
 
 inline wakeReadySleepers() {
@@ -62,10 +72,10 @@ inline wakeReadySleepers() {
 }
 
 /* armAll() || poll() */
-inline armAndPoll(moved) {
+inline armAndPoll(how, moved) {
   moved = false;
 #ifndef WITHOUT_ARM
-  armed = true;
+  armed = how;
 #endif
 #ifndef WITHOUT_POLL_AFTER_ARM
   take(moved)
@@ -73,7 +83,18 @@ inline armAndPoll(moved) {
 }
 
 inline ringAsleep() {
-  if :: driverAsleep -> driverAsleep = false; driverBell = true :: else fi;
+  if
+#ifndef WITHOUT_DRIVER_WORD
+  :: driverAsleep == ON_WORDS ->
+     driverAsleep = 0;
+     driverWord = true;
+     queued = false
+  :: driverAsleep == BY_DESCRIPTOR -> driverAsleep = 0; driverBell = true
+#else
+  :: driverAsleep != 0 -> driverAsleep = 0; driverBell = true
+#endif
+  :: else
+  fi;
   if :: backgroundAsleep -> backgroundAsleep = false; backgroundBell = true
      :: else
   fi
@@ -121,6 +142,7 @@ inline glance() {
 
 proctype Waiter(byte me) {
   bool moved;
+  byte how;
   LOCK;
 #ifdef GLANCE
   if :: !READY -> glance() :: else fi;
@@ -153,21 +175,42 @@ proctype Waiter(byte me) {
            :: moved -> skip
            :: !moved -> skip /* spins */
            :: !moved -> /* block() */
-              driverAsleep = true;
+              how = BY_DESCRIPTOR;
+#ifdef WORDS
+              if :: how = ON_WORDS :: skip fi;
+#endif
+              driverAsleep = how;
+              driverWord = false;
 #ifndef WITHOUT_READY_BEFORE_BLOCK
               if
-              :: READY -> driverAsleep = false; goto again
+              :: READY -> driverAsleep = 0; goto again
               :: else
               fi;
 #endif
-              armAndPoll(moved);
+              armAndPoll(how, moved);
               if
-              :: moved -> driverAsleep = false; wakeReadySleepers()
+              :: moved -> driverAsleep = 0; wakeReadySleepers()
               :: else ->
                  UNLOCK;
-                 FD || driverBell || expired[me];
+                 if
+                 :: how == BY_DESCRIPTOR -> FD || driverBell || expired[me]
+                 :: how == ON_WORDS -> skip /* gets up by itself */
+                 :: how == ON_WORDS ->
+#ifndef WITHOUT_COMPARE
+                    atomic {
+                      if
+                      :: armed == ON_WORDS && !driverWord -> queued = true
+                      :: else
+                      fi
+                    };
+#else
+                    queued = true;
+#endif
+                    !queued || expired[me]
+                 fi;
                  LOCK;
-                 driverAsleep = false;
+                 queued = false;
+                 driverAsleep = 0;
                  driverBell = false
               fi
            fi;
@@ -236,7 +279,7 @@ doze:
      :: moved -> wakeReadySleepers(); UNLOCK; LOCK
      :: else ->
         backgroundAsleep = true;
-        armAndPoll(moved);
+        armAndPoll(BY_DESCRIPTOR, moved);
         if
         :: moved -> backgroundAsleep = false; wakeReadySleepers()
         :: else ->
@@ -255,10 +298,14 @@ out: skip
 
 /* A message, for a waiter or for nobody. */
 proctype Arrival(byte to) {
+  byte how;
   d_step {
     arrived[to] = true;
-    if :: armed -> readable = true; armed = false :: else fi
+    how = armed;
+    armed = 0;
+    if :: how == BY_DESCRIPTOR -> readable = true :: else fi
   };
+  if :: how == ON_WORDS -> queued = false :: else fi;
   handled[to]
 }
 

@@ -3,7 +3,11 @@
  *   produce: write the cell, store its sequence number, look at `asleep`, ring
  *   consume: load the number, read the cell, and after a few of them store the
  *            count of consumed ones; at each quarter look at `waits`, ring
- *   to sleep: store the flag, look once more, block
+ *   to sleep: store how in the flag, look once more, block
+ * Either in epoll, until a bell rings, or on the flag (a futex), which the kernel
+ * compares before it sleeps: one step, under the lock of its queue. Who wakes
+ * takes the flag back, then rings or takes the sleeper out of the queue. A sleeper
+ * may also get up by itself.
  * Sequence numbers are compared modulo a small power of two, as they would wrap.
  *
  * With the store buffers of x86: the stores that are followed by a look at a
@@ -20,10 +24,50 @@
 byte sequence[CELLS];
 byte value[CELLS];
 byte consumed;         /* shared: count, as published */
-bool asleep;
-bool waits;
+#define IN_EPOLL 1
+#define ON_FLAG 2
+byte asleep;
+byte waits;
 bool bellOfConsumer;
 bool bellOfProducer;
+bool consumerQueued;   /* by the kernel, on its flag */
+bool producerQueued;
+
+inline lieDown(flag, how) {
+  if
+  :: how = IN_EPOLL
+  :: how = ON_FLAG
+  fi;
+  flag = how
+}
+
+inline sleep(flag, how, queued, bell) {
+  if
+  :: how == IN_EPOLL -> bell; bell = false
+  :: how == ON_FLAG -> skip /* gets up by itself, soon */
+  :: how == ON_FLAG ->
+#ifndef WITHOUT_COMPARE
+     atomic { if :: flag == ON_FLAG -> queued = true :: else fi };
+#else
+     queued = true;
+#endif
+     !queued
+  fi
+}
+
+inline wake(flag, queued, bell, how) {
+#ifndef WITHOUT_TAKEN_VALUE
+  atomic { how = flag; flag = 0 };
+#else
+  how = flag; /* and then, if it says so, the exchange */
+  if :: how != 0 -> flag = 0 :: else fi;
+#endif
+  if
+  :: how == IN_EPOLL -> bell = true
+  :: how == ON_FLAG -> queued = false
+  :: else
+  fi
+}
 
 /* The consumer's store buffer for `consumed`, one entry. */
 byte consumedBuffer;
@@ -39,6 +83,7 @@ end: do
 active proctype Producer() {
   byte produced = 0;
   byte seen = 0;       /* consumed, as far as this side has looked */
+  byte how, taken;
   do
   :: produced < RECORDS ->
      if
@@ -48,15 +93,15 @@ active proctype Producer() {
         if
         :: produced - seen < CELLS -> skip
         :: else ->
-           waits = true;
+           lieDown(waits, how);
 #ifndef WITHOUT_ROOM_RECHECK
            seen = consumed;
 #endif
            if
            :: produced - seen < CELLS -> skip
-           :: else -> bellOfProducer; bellOfProducer = false
+           :: else -> sleep(waits, how, producerQueued, bellOfProducer)
            fi;
-           waits = false
+           waits = 0
         fi
      :: produced - seen < CELLS ->
 #else
@@ -71,10 +116,7 @@ active proctype Producer() {
 #endif
         produced++;
 #ifndef WITHOUT_BELL
-        if
-        :: atomic { asleep -> asleep = false }; bellOfConsumer = true
-        :: else
-        fi
+        wake(asleep, consumerQueued, bellOfConsumer, taken)
 #endif
      fi
   :: else -> break
@@ -82,45 +124,42 @@ active proctype Producer() {
 }
 
 active proctype Consumer() {
-  byte taken = 0;
+  byte read = 0;
   byte published = 0;
+  byte how, taken;
   do
-  :: taken < RECORDS ->
+  :: read < RECORDS ->
      if
-     :: sequence[taken % CELLS] == (taken + 1) % MODULO ->
-        assert(value[taken % CELLS] == taken);
-        taken++;
+     :: sequence[read % CELLS] == (read + 1) % MODULO ->
+        assert(value[read % CELLS] == read);
+        read++;
         if
-        :: true ->  /* the end of a round: give back what was taken */
+        :: true ->  /* the end of a round: give back what was read */
            !consumedPending;
-           atomic { consumedBuffer = taken; consumedPending = true };
+           atomic { consumedBuffer = read; consumedPending = true };
 #ifndef WITHOUT_QUARTER
-           published = taken;
+           published = read;
 #ifndef WITHOUT_DRAIN
            !consumedPending;
 #endif
-           if
-           :: atomic { waits -> waits = false }; bellOfProducer = true
-           :: else
-           fi
+           wake(waits, producerQueued, bellOfProducer, taken)
 #endif
-        :: sequence[taken % CELLS] == (taken + 1) % MODULO -> skip
+        :: sequence[read % CELLS] == (read + 1) % MODULO -> skip
         fi
      :: else ->
-        asleep = true;
+        lieDown(asleep, how);
         if
 #ifndef WITHOUT_RECORD_RECHECK
-        :: sequence[taken % CELLS] == (taken + 1) % MODULO -> skip
+        :: sequence[read % CELLS] == (read + 1) % MODULO -> skip
         :: else ->
 #else
         :: true ->
 #endif
-           bellOfConsumer;
-           bellOfConsumer = false
+           sleep(asleep, how, consumerQueued, bellOfConsumer)
         fi;
-        asleep = false
+        asleep = 0
      fi
   :: else -> break
   od;
-  assert(taken == RECORDS)
+  assert(read == RECORDS)
 }

@@ -2,11 +2,14 @@
 // and ends well.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <random>
 
+#include "gloo/transport/auto/device.h"
+#include "gloo/transport/shm/device.h"
 #include "tests/multiprocess/job.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -164,6 +167,43 @@ TEST(KilledTest, WithLiveChildren) {
   EXPECT_EQ(::kill(grandchild, 0), 0) << "the child must have outlived it";
   ::kill(grandchild, SIGKILL);
 }
+
+// A child made past the library's handlers of fork(2) holds all sockets open.
+class HeldSocketsTest : public ::testing::TestWithParam<bool> {};
+
+TEST_P(HeldSocketsTest, ADeathThatTheyHideIsSeen) {
+  Job::Options options;
+  options.device = [](int) {
+    return GetParam() ? transport::CreateDevice()
+                      : transport::shm::CreateDevice();
+  };
+  Job job(options, [](Child& child, const std::shared_ptr<Context>& context) {
+    if (child.rank == kVictim) {
+      const long pid = ::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+      if (pid == 0) {
+        ::alarm(60);
+        ::pause();
+        ::_exit(0);
+      }
+      child.say(std::to_string(pid));
+      child.hear();
+    }
+    waitForVictim(child, context);
+  });
+  job.go();
+  const auto holder = static_cast<pid_t>(
+      std::stol(job.group().hear(kVictim, std::chrono::seconds(20))));
+  const auto killed = now();
+  job.group().signal(kVictim, SIGKILL);
+  job.expectDeath(kVictim, killed);
+  EXPECT_EQ(::kill(holder, 0), 0) << "the child must have outlived it";
+  ::kill(holder, SIGKILL);
+}
+
+INSTANTIATE_TEST_SUITE_P(, HeldSocketsTest, ::testing::Bool(),
+                         [](const auto& info) {
+                           return info.param ? "automatic" : "shm";
+                         });
 
 // At a random point of random traffic. The seed is in the output.
 class RandomHarmTest : public ::testing::TestWithParam<int> {};

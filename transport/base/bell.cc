@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "gloo/common/error.h"
+#include "gloo/common/logging.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -53,6 +54,72 @@ void FutexLock::lockSlowly() {
 
 void FutexLock::wakeOne() {
   syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+namespace {
+
+// What headers older than Linux 5.16 lack.
+#ifdef SYS_futex_waitv
+constexpr long kFutexWaitv = SYS_futex_waitv;
+#else
+constexpr long kFutexWaitv = 449;
+#endif
+constexpr uint32_t kFutex32 = 2;
+
+std::atomic<bool> waitvFails{false};
+
+// 0, or errno.
+int futexWaitv(const void* words, size_t count, const timespec* until) {
+  const long rv = syscall(kFutexWaitv, words, count, 0, until, CLOCK_MONOTONIC);
+  return rv >= 0 ? 0 : errno;
+}
+
+}  // namespace
+
+// Asked with a word that has another value: it answers at once.
+bool FutexWords::supported() {
+  static const bool atFirst = [] {
+    const std::atomic<uint32_t> zero{0};
+    FutexWords one;
+    one.add(zero, 1, true);
+    const int error = futexWaitv(one.words_.data(), 1, nullptr);
+    if (error != EAGAIN) {
+      GLOO_DEBUG("waits for shared memory sleep in epoll, as futex_waitv says ",
+                 std::strerror(error));
+    }
+    return error == EAGAIN;
+  }();
+  return atFirst && !waitvFails.load(std::memory_order_relaxed);
+}
+
+void FutexWords::add(const std::atomic<uint32_t>& word, uint32_t value,
+                     bool shared) {
+  const uint32_t scope = shared ? 0 : FUTEX_PRIVATE_FLAG;
+  words_[count_++] = {value, reinterpret_cast<uint64_t>(&word),
+                      kFutex32 | scope, 0};
+}
+
+// Deadline::Clock is CLOCK_MONOTONIC.
+bool FutexWords::wait(Deadline deadline) const {
+  const timespec until = toTimespec(deadline.at().time_since_epoch());
+  const int error =
+      futexWaitv(words_.data(), count_, deadline.never() ? nullptr : &until);
+  switch (error) {
+    case 0:
+    case EAGAIN:  // has another value already
+    case EINTR:
+    case EFAULT:  // is gone
+      return true;
+    case ETIMEDOUT:
+      return false;
+    default:  // as a filter of system calls that was set up since
+      waitvFails.store(true, std::memory_order_relaxed);
+      return false;
+  }
+}
+
+void wakeShared(std::atomic<uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
 UniqueFd makeBell() {

@@ -1,6 +1,7 @@
 // How threads put themselves and each other to sleep and wake.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -46,6 +47,44 @@ class FutexLock {
 void futexWait(std::atomic<uint32_t>& word, Deadline deadline);
 // Makes it 1 and wakes who waits for it.
 void futexWake(std::atomic<uint32_t>& word);
+
+// Words of memory on which one thread sleeps until one of them is woken
+// (futex_waitv(2), from Linux 5.16 on). Who wakes changes the word before, so
+// nothing is lost between a last look and falling asleep: the kernel compares
+// each word with its value first, and orders that with the change.
+class FutexWords {
+ public:
+  // Each costs a quarter of a microsecond per sleep, so that with more of them
+  // a descriptor takes less time. Measured: a round trip of two processes that
+  // share a core and sleep each time takes 5.7 us with 2 words, 8.7 with 8, and
+  // 11.3 with the descriptors of epoll(7).
+  static constexpr size_t kMost = 12;
+
+  // Whether the kernel has it and permits it; found out once.
+  static bool supported();
+
+  void clear() { count_ = 0; }
+  // At most kMost. The word may go while one sleeps: that ends the sleep, or
+  // does not. `shared`: other processes wake it.
+  void add(const std::atomic<uint32_t>& word, uint32_t value, bool shared);
+  // Until one of them is woken or has another value than it had. False: at the
+  // deadline, or never again: see supported().
+  bool wait(Deadline deadline) const;
+
+ private:
+  // As the kernel has it.
+  struct Word {
+    uint64_t value;
+    uint64_t address;
+    uint32_t flags;
+    uint32_t reserved;
+  };
+  std::array<Word, kMost> words_{};
+  size_t count_ = 0;
+};
+
+// Wakes who sleeps on a word that processes share.
+void wakeShared(std::atomic<uint32_t>& word);
 
 // A descriptor that another thread makes readable (eventfd(2)). Throws
 // IoException.

@@ -34,6 +34,10 @@ constexpr milliseconds kLongDoze{4};
 // rarer by so much cost emulated ranks a fiftieth of their time instead of a
 // fifth.
 constexpr int kMostTimesRarer = 16;
+// How long a driver sleeps on words, which do not tell of the end of a peer,
+// nor of calls. Who has not been woken until then sleeps on in epoll: that
+// costs a long wait one wake-up.
+constexpr milliseconds kBrief{4};
 
 }  // namespace
 
@@ -112,7 +116,7 @@ class ProgressDomain::Role {
   Role(const Role&) = delete;
   Role& operator=(const Role&) = delete;
   ~Role() {
-    domain_.driverAsleep_ = false;
+    domain_.driverAsleep_ = Asleep::kNot;
     domain_.driving_ = false;
     if (std::uncaught_exceptions() > exceptions_) {
       domain_.wakeReadySleepers();  // other pollers have moved something
@@ -194,10 +198,12 @@ void ProgressDomain::drive(Lock& lock, const Ready& ready, Deadline deadline,
                   !patient && crowded_.load(std::memory_order_relaxed),
                   !patient && busyPoll_.load(std::memory_order_relaxed),
                   patient ? std::chrono::microseconds(0) : spinBudget_);
+  bool brief = !patient;
   for (int movedRounds = 0;;) {
     const bool moved = poll();
     if (moved) {
       spinner.reset();
+      brief = !patient;
       wakeReadySleepers();
     }
     if (ready()) {
@@ -218,7 +224,7 @@ void ProgressDomain::drive(Lock& lock, const Ready& ready, Deadline deadline,
       spinner.yield(spread_);
       lock.lock();
     } else if (next == Spinner::Next::kBlock) {
-      block(lock, ready, deadline);
+      block(lock, ready, deadline, &brief);
     }
     if (next != Spinner::Next::kPoll && deadline.expired()) {
       break;
@@ -227,25 +233,60 @@ void ProgressDomain::drive(Lock& lock, const Ready& ready, Deadline deadline,
 }
 
 // To sleep: publish it, arm, poll once more, block. The lock orders this with
-// all threads of the process; the pollers' descriptors with other processes.
-void ProgressDomain::block(Lock& lock, const Ready& ready, Deadline deadline) {
-  driverAsleep_ = true;
+// all threads of the process; the pollers' descriptors and words with other
+// processes. *brief: the wait may be a short one; it is not when that is over.
+void ProgressDomain::block(Lock& lock, const Ready& ready, Deadline deadline,
+                           bool* brief) {
+  const bool onWords = *brief && wordsSuffice();
+  driverAsleep_ = onWords ? Asleep::kOnWords : Asleep::kInEpoll;
   // Others may have had the lock since ready() was last asked.
-  if (ready() || armAll() || poll()) {
-    driverAsleep_ = false;
+  if (ready() || (onWords ? armWords() : armAll()) || poll()) {
+    driverAsleep_ = Asleep::kNot;
     wakeReadySleepers();
     return;
   }
   counters_.blockingWaits++;
   const milliseconds timer = nextTimer();
-  if (timer != milliseconds::max()) {
-    deadline = Deadline(std::min(deadline.at(), Clock::now() + timer));
+  const milliseconds longest = onWords ? std::min(timer, kBrief) : timer;
+  if (longest != milliseconds::max()) {
+    deadline = Deadline(std::min(deadline.at(), Clock::now() + longest));
   }
   lock.unlock();
-  waitReadable(epoll_.get(), driverBell_.get(), deadline);
+  if (onWords) {
+    *brief = words_.wait(deadline);
+  } else {
+    waitReadable(epoll_.get(), driverBell_.get(), deadline);
+  }
   lock.lock();
-  driverAsleep_ = false;
-  silence(driverBell_);
+  driverAsleep_ = Asleep::kNot;
+  if (!onWords) {
+    silence(driverBell_);
+  }
+}
+
+bool ProgressDomain::wordsSuffice() const {
+  if (!FutexWords::supported()) {
+    return false;
+  }
+  size_t count = 1;  // our own
+  for (const Poller* poller : pollers_) {
+    const std::optional<size_t> more = poller->wordsToArm();
+    if (!more.has_value() || (count += *more) > FutexWords::kMost) {
+      return false;
+    }
+  }
+  return count > 1;
+}
+
+bool ProgressDomain::armWords() {
+  driverWord_.store(0, std::memory_order_relaxed);
+  words_.clear();
+  words_.add(driverWord_, 0, false);
+  bool again = false;
+  for (Poller* poller : pollers_) {
+    again |= poller->armWords(words_);
+  }
+  return again;
 }
 
 void ProgressDomain::sleep(Lock& lock, const Ready& ready, Deadline deadline) {
@@ -292,8 +333,15 @@ void ProgressDomain::changed() {
 
 // Once for each sleep.
 void ProgressDomain::ringAsleep() {
-  if (std::exchange(driverAsleep_, false)) {
-    ring(driverBell_);
+  switch (std::exchange(driverAsleep_, Asleep::kNot)) {
+    case Asleep::kInEpoll:
+      ring(driverBell_);
+      break;
+    case Asleep::kOnWords:
+      futexWake(driverWord_);
+      break;
+    default:
+      break;
   }
   if (std::exchange(backgroundAsleep_, false)) {
     ring(backgroundBell_);

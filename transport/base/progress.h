@@ -4,7 +4,7 @@
 //
 // A waiting thread becomes the driver if there is none: it polls, spins for a
 // budget, then blocks in the kernel until an event or its deadline. Other
-// waiters sleep on a condition variable of their own. A driver whose wait is
+// waiters sleep on a futex of their own. A driver whose wait is
 // over hands the role to a sleeper. When nobody waits, the background thread
 // sees to it that everything in flight moves on within a millisecond (within
 // four after threads have driven without a pause, since its looks at that
@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -48,6 +49,14 @@ class Poller {
   // when poll() must be called again before sleeping. Lazy: not called while
   // anybody spins.
   virtual bool arm() { return false; }
+  // Where all that has to be known at once comes through memory, a driver may
+  // sleep on words of it instead, for some milliseconds at most, which takes
+  // fewer system calls. How many words that needs; none: wakeFd() is needed.
+  virtual std::optional<size_t> wordsToArm() const {
+    return resting() || wakeFd() < 0 ? std::optional<size_t>(0) : std::nullopt;
+  }
+  // As arm(), which is not called then; adds so many words at most.
+  virtual bool armWords(FutexWords& /*words*/) { return wakeFd() < 0 && arm(); }
   // Shortest time after which poll() wants to be called without an event, for
   // retries and deadlines of its own; milliseconds::max(): never.
   virtual std::chrono::milliseconds nextTimer() const {
@@ -128,7 +137,7 @@ class ProgressDomain {
   // A poller has something to do: whoever was to poll it does. REQUIRES the
   // lock.
   void nudge() {
-    if (driverAsleep_ || backgroundAsleep_) {
+    if (driverAsleep_ != Asleep::kNot || backgroundAsleep_) {
       ringAsleep();
     }
   }
@@ -155,6 +164,7 @@ class ProgressDomain {
     std::atomic<uint32_t> woken{0};
   };
   class Spinner;
+  enum class Asleep : uint8_t { kNot, kInEpoll, kOnWords };
 
   // The one poller that does not rest; null: there are several, or none.
   Poller* onlyAwake() const {
@@ -179,7 +189,9 @@ class ProgressDomain {
   class Role;
   void drive(Lock& lock, const Ready& ready, Deadline deadline, Manner manner);
   void sleep(Lock& lock, const Ready& ready, Deadline deadline);
-  void block(Lock& lock, const Ready& ready, Deadline deadline);
+  void block(Lock& lock, const Ready& ready, Deadline deadline, bool* brief);
+  bool wordsSuffice() const;
+  bool armWords();
   bool armAll();
   std::chrono::milliseconds nextTimer() const;
   void letOthersIn(Lock& lock);
@@ -202,7 +214,7 @@ class ProgressDomain {
   std::atomic<bool> driving_{false};
   std::atomic<uint64_t> drives_{0};  // changes whenever a thread drives
   std::atomic<bool> backgroundDeep_{false};
-  bool driverAsleep_ = false;
+  Asleep driverAsleep_ = Asleep::kNot;
   bool backgroundAsleep_ = false;
   int evasions_ = 0;      // of the background thread
   int dozes_ = 0;         // since no thread was at work
@@ -216,8 +228,10 @@ class ProgressDomain {
   Counters counters_;
   Origin origin_;
   UniqueFd epoll_;
-  UniqueFd driverBell_;      // wakes a driver from the kernel
-  UniqueFd backgroundBell_;  // wakes the background thread
+  UniqueFd driverBell_;                  // wakes a driver from epoll
+  FutexWords words_;                     // the driver's
+  std::atomic<uint32_t> driverWord_{0};  // wakes it from them
+  UniqueFd backgroundBell_;              // wakes the background thread
   std::thread thread_;
 };
 

@@ -8,7 +8,7 @@ GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
 namespace {
 
-constexpr uint64_t kVersion = 3;  // also of what lies in lanes
+constexpr uint64_t kVersion = 4;  // also of what lies in lanes
 constexpr int kMostNodes = 1024;  // as many as Linux has
 constexpr size_t kBytes = 7 * 8 + 4 * sizeof(Secret);
 

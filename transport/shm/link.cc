@@ -1,6 +1,7 @@
 #include "transport/shm/link.h"
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -30,6 +31,7 @@ ShmLink::ShmLink(ShmPoller& poller, Connection connection,
   completed_.reserve(64);
   reads_.reserve(64);
   place_ = poller_.add(*this, socket_.get());
+  watchProcess();
 }
 
 ShmLink::~ShmLink() { abandon(); }
@@ -37,6 +39,23 @@ ShmLink::~ShmLink() { abandon(); }
 std::string ShmLink::str() const {
   return MakeString("shm process ", pid_,
                     memory_.permitted() ? ", single copy" : ", two copies");
+}
+
+// A child that the peer has made by clone(2), past what the library does at a
+// fork, may hold the socket open long after the peer has died. Of threads of
+// this process, and where there is no descriptor left, the socket has to do.
+void ShmLink::watchProcess() {
+  if (pid_ <= 0 || pid_ == ::getpid()) {
+    return;
+  }
+  if (!memory_.permitted()) {
+    process_ = base::openProcess(pid_);
+  }
+  const int process =
+      memory_.permitted() ? memory_.descriptor() : process_.get();
+  if (process >= 0 && poller_.watchProcess(place_, process)) {
+    watchedProcess_ = process;
+  }
 }
 
 // Of one in another PID namespace only the socket tells.
@@ -68,7 +87,7 @@ bool ShmLink::sendNow(const base::ShortMessage& message, const char* payload) {
     return false;
   }
   if (ring) {
-    ringPeer();
+    ringPeer(writer_.wake());
   }
   countSent(message.bytes);
   return true;
@@ -85,7 +104,7 @@ bool ShmLink::writeNow(const char* local, size_t bytes,
     return false;
   }
   if (ring) {
-    ringPeer();
+    ringPeer(writer_.wake());
   }
   countSent(bytes);
   return true;
@@ -106,19 +125,19 @@ bool ShmLink::put(const FrameHeader& header, const char* payload,
     bool ring = false;
     step = writer_.step(header, payload, progress, &ring);
     if (ring) {
-      ringPeer();
+      ringPeer(writer_.wake());
     }
   }
   return step == FrameWriter::Step::kDone;
 }
 
-// Wakes the peer. A full socket holds enough to wake it.
-void ShmLink::ringPeer() {
-  if (!socket_) {
+// Wakes the peer, unless its futex did. A full socket holds enough to wake it.
+void ShmLink::ringPeer(bool woken) {
+  poller_.statistics().systemCalls++;
+  if (!socket_ || woken) {
     return;
   }
   const char byte = 0;
-  poller_.statistics().systemCalls++;
   [[maybe_unused]] const auto n =
       ::send(socket_.get(), &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -150,7 +169,7 @@ void ShmLink::flushEnd() {
   bool ring = false;
   endSent_ = writer_.end(&ring);
   if (ring) {
-    ringPeer();
+    ringPeer(writer_.wake());
   }
 }
 
@@ -196,9 +215,7 @@ void ShmLink::closeSocket() {
     if (!origin_.inherited()) {
       writer_.letGo();
     }
-    if (!peerGone_) {
-      poller_.forget(socket_.get());
-    }
+    ignorePeer();
     poller_.remove(place_);
     socket_.reset();
   }

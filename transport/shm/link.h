@@ -68,8 +68,11 @@ class ShmLink final : public base::Link {
   bool poll();
   // The socket has something to say: a ring, a loan, or the end.
   void onSocket();
-  // Before sleep: rings are asked for. True when there is work already.
-  bool arm();
+  void onProcessEnded();
+  // Before sleep: rings are asked for, or to be woken on `words`, of which it
+  // adds wordsToArm() at most. True when there is work already.
+  bool arm(base::FutexWords* words);
+  size_t wordsToArm() const;
   void disarm();
 
  private:
@@ -89,7 +92,7 @@ class ShmLink final : public base::Link {
            FrameProgress& progress);
   bool flush();
   void flushEnd();
-  void ringPeer();
+  void ringPeer(bool woken);
   void countSent(size_t bytes);
 
   bool receive();
@@ -103,6 +106,8 @@ class ShmLink final : public base::Link {
   bool checkEnd();
   void lose(const std::string& text, bool ended);
   void closeSocket();
+  void watchProcess();
+  void ignorePeer();
   // Runs a call of the handler's; false when it was the last one.
   template <typename Call>
   bool notify(const Call& call);
@@ -116,6 +121,8 @@ class ShmLink final : public base::Link {
   base::LinkHandler& handler_;
   const pid_t pid_;
   uint32_t place_ = 0;
+  base::UniqueFd process_;  // unless memory_ has it
+  int watchedProcess_ = -1;
 
   FrameWriter writer_;
   FrameQueue queue_;
@@ -130,7 +137,7 @@ class ShmLink final : public base::Link {
 
   Input input_ = Input::kOpen;
   FrameReader reader_;
-  bool peerGone_ = false;          // the socket has ended
+  bool peerGone_ = false;          // the socket has ended, or the process
   base::Destruction destruction_;  // the handler may destroy this
 };
 

@@ -74,11 +74,11 @@ bool ShmLink::receive() {
     }
     // The peer fills the room of a large payload while we go on.
     if (event == FrameReader::Event::kMoved && reader_.publish()) {
-      ringPeer();
+      ringPeer(reader_.wake());
     }
   }
   if (reader_.publish()) {
-    ringPeer();
+    ringPeer(reader_.wake());
   }
   return true;
 }
@@ -211,23 +211,46 @@ void ShmLink::lose(const std::string& text, bool ended) {
 
 void ShmLink::onSocket() {
   poller_.statistics().systemCalls++;
-  if (!loans_.receive(socket_.get()) && !peerGone_) {
+  if (!loans_.receive(socket_.get())) {
+    ignorePeer();
     peerGone_ = true;
-    poller_.forget(socket_.get());  // it would be readable for ever
   }
 }
 
-bool ShmLink::arm() {
+// What it has put into the ring is read first, as when the socket has ended.
+void ShmLink::onProcessEnded() {
+  ignorePeer();
+  peerGone_ = true;
+}
+
+// Once; after its end both would be readable for ever.
+void ShmLink::ignorePeer() {
+  if (peerGone_) {
+    return;
+  }
+  poller_.forget(socket_.get());
+  if (watchedProcess_ >= 0) {
+    poller_.forget(watchedProcess_);
+  }
+}
+
+size_t ShmLink::wordsToArm() const {
+  return queue_.empty() && !finishing_ ? 1 : 2;
+}
+
+// A process that inherited the link sleeps on none of its words: they are its
+// parent's to set.
+bool ShmLink::arm(base::FutexWords* words) {
   if (!socket_ || origin_.inherited()) {
     return false;
   }
   bool again = !completed_.empty() || !reads_.empty() ||
                (peerGone_ && input_ != Input::kStopped);
   if (input_ == Input::kOpen) {
-    again |= reader_.arm();
+    again |= reader_.arm(words);
   }
   if (!queue_.empty() || (finishing_ && !endSent_)) {
-    again |= writer_.armForRoom();
+    again |= writer_.armForRoom(words);
   }
   return again;
 }

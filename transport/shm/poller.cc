@@ -19,7 +19,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kSweepEvery{20};
 constexpr uint32_t kRoundsPerLook = 64;  // at the clock
 constexpr int kEvents = 64;
-constexpr uint64_t kEndpoint = UINT64_MAX;  // no link's place
+constexpr uint64_t kEndpoint = UINT64_MAX;        // no link's place
+constexpr uint64_t kProcess = uint64_t{1} << 32;  // beside a link's place
 
 }  // namespace
 
@@ -77,9 +78,16 @@ std::chrono::milliseconds ShmPoller::nextTimer() const {
              : std::chrono::milliseconds::max();
 }
 
-void ShmPoller::forget(int socket) {
+bool ShmPoller::watchProcess(uint32_t place, int process) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = kProcess | place;
+  return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, process, &event) == 0;
+}
+
+void ShmPoller::forget(int descriptor) {
   if (!origin_.inherited()) {
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket, nullptr);
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
   }
 }
 
@@ -90,7 +98,9 @@ bool ShmPoller::poll() {
   // The first round after arm() decides whether to sleep: still armed.
   if (armed_ && std::exchange(polledArmed_, true)) {
     disarm();
-    sweep();
+    if (!onWords_ || due()) {  // a word does not tell of sockets
+      sweep();
+    }
   } else if (!armed_ && ++rounds_ % kRoundsPerLook == 0 && due()) {
     sweep();
   }
@@ -117,10 +127,11 @@ void ShmPoller::sweep() {
   statistics_.systemCalls++;
   const int n = ::epoll_wait(epoll_.get(), events.data(), kEvents, 0);
   for (int i = 0; i < n; i++) {
-    if (events[i].data.u64 == kEndpoint) {
+    const uint64_t what = events[i].data.u64;
+    if (what == kEndpoint) {
       endpoint_->collect();
-    } else if (ShmLink* link = links_[events[i].data.u64]) {
-      link->onSocket();
+    } else if (ShmLink* link = links_[static_cast<uint32_t>(what)]) {
+      (what & kProcess) != 0 ? link->onProcessEnded() : link->onSocket();
     }
   }
   if (endpoint_ != nullptr) {
@@ -131,13 +142,22 @@ void ShmPoller::sweep() {
   }
 }
 
-bool ShmPoller::arm() {
+std::optional<size_t> ShmPoller::wordsToArm() const {
+  size_t count = 0;
+  for (const ShmLink* link : links_) {
+    count += link != nullptr ? link->wordsToArm() : 0;
+  }
+  return count;
+}
+
+bool ShmPoller::armLinks(base::FutexWords* words) {
   armed_ = true;
+  onWords_ = words != nullptr;
   polledArmed_ = false;
   bool again = false;
   for (ShmLink* link : links_) {
     if (link != nullptr) {
-      again |= link->arm();
+      again |= link->arm(words);
     }
   }
   return again;

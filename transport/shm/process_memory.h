@@ -23,6 +23,8 @@ class ProcessMemory {
   ProcessMemory(pid_t pid, uint64_t address, const Secret& secret);
 
   bool permitted() const { return static_cast<bool>(process_); }
+  // Of the process (pidfd_open(2)); none unless it is permitted.
+  int descriptor() const { return process_.get(); }
   // Why it is not.
   const char* trouble() const { return trouble_; }
 

@@ -62,7 +62,7 @@ class FrameWriter {
 
   enum class Step { kNoRoom, kMore, kDone };
   // The next record of this frame. *ring is set when the consumer is to be
-  // rung.
+  // woken.
   Step step(const base::FrameHeader& header, const char* payload,
             FrameProgress& progress, bool* ring);
   // A write of at most kBoundBytes to the peer's bound buffer `index`; false:
@@ -81,7 +81,8 @@ class FrameWriter {
 
   bool broken() const { return ring_.broken(); }
   bool peerSleeps() const { return ring_.peerSleeps(); }
-  bool armForRoom() { return ring_.armForRoom(); }
+  bool wake() { return ring_.wake(); }
+  bool armForRoom(base::FutexWords* words) { return ring_.armForRoom(words); }
   void disarm() { ring_.disarm(); }
 
  private:
@@ -136,7 +137,8 @@ class FrameReader {
 
   bool hasLetGo() const { return ring_.hasLetGo(); }
   bool publish() { return ring_.publish(); }
-  bool arm() { return ring_.arm(); }
+  bool wake() { return ring_.wake(); }
+  bool arm(base::FutexWords* words) { return ring_.arm(words); }
   void disarm() { ring_.disarm(); }
   bool ready() const { return ring_.peek() != nullptr; }
 

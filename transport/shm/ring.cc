@@ -17,8 +17,24 @@ uint64_t chunkStart(uint64_t position, size_t chunk, uint32_t byteCount) {
                                     : position;
 }
 
-bool takeFlag(std::atomic<uint32_t>& flag) {
-  return flag.load(kTotalOrder) != 0 && flag.exchange(0, kTotalOrder) != 0;
+bool takeFlag(std::atomic<uint32_t>& flag, uint32_t& taken) {
+  return flag.load(kTotalOrder) != kAwake &&
+         (taken = flag.exchange(kAwake, kTotalOrder)) != kAwake;
+}
+
+bool wakeOnFlag(std::atomic<uint32_t>& flag, uint32_t taken) {
+  if (taken != kOnFlag) {
+    return false;
+  }
+  base::wakeShared(flag);
+  return true;
+}
+
+void putFlag(std::atomic<uint32_t>& flag, base::FutexWords* words) {
+  flag.store(words != nullptr ? kOnFlag : kInEpoll, kTotalOrder);
+  if (words != nullptr) {
+    words->add(flag, kOnFlag, true);
+  }
 }
 
 }  // namespace
@@ -38,8 +54,10 @@ bool RingProducer::commit() {
   Cell& cell = ring_.cells[produced_ & (ring_.cellCount - 1)];
   producedBytes_ = nextBytes_;
   cell.sequence.store(static_cast<uint32_t>(++produced_), kTotalOrder);
-  return takeFlag(ring_.control->asleep);
+  return takeFlag(ring_.control->asleep, sleep_);
 }
+
+bool RingProducer::wake() { return wakeOnFlag(ring_.control->asleep, sleep_); }
 
 // Looks at what the consumer has given back; false when it is impossible.
 bool RingProducer::refresh() {
@@ -55,15 +73,15 @@ bool RingProducer::refresh() {
   return true;
 }
 
-bool RingProducer::armForRoom() {
-  ring_.control->waits.store(1, kTotalOrder);
+bool RingProducer::armForRoom(base::FutexWords* words) {
+  putFlag(ring_.control->waits, words);
   const uint64_t cells = consumedCells_;
   const uint64_t bytes = consumedBytes_;
   return !refresh() || cells != consumedCells_ || bytes != consumedBytes_;
 }
 
 void RingProducer::disarm() {
-  ring_.control->waits.store(0, std::memory_order_relaxed);  // a hint
+  ring_.control->waits.store(kAwake, std::memory_order_relaxed);  // a hint
 }
 
 const char* RingConsumer::bytesOf(size_t chunk) const {
@@ -91,18 +109,20 @@ bool RingConsumer::publish() {
   const auto order = quarter ? kTotalOrder : std::memory_order_release;
   ring_.control->consumedBytes.store(consumedBytes_, order);
   ring_.control->consumedCells.store(consumed_, order);
-  return quarter && takeFlag(ring_.control->waits);
+  return quarter && takeFlag(ring_.control->waits, sleep_);
 }
 
-bool RingConsumer::arm() {
-  ring_.control->asleep.store(1, kTotalOrder);
+bool RingConsumer::wake() { return wakeOnFlag(ring_.control->waits, sleep_); }
+
+bool RingConsumer::arm(base::FutexWords* words) {
+  putFlag(ring_.control->asleep, words);
   const Cell& cell = ring_.cells[consumed_ & (ring_.cellCount - 1)];
   return cell.sequence.load(kTotalOrder) ==
          static_cast<uint32_t>(consumed_ + 1);
 }
 
 void RingConsumer::disarm() {
-  ring_.control->asleep.store(0, std::memory_order_relaxed);  // a hint
+  ring_.control->asleep.store(kAwake, std::memory_order_relaxed);  // a hint
 }
 
 }  // namespace transport::shm

@@ -11,12 +11,22 @@
 // them with acquire before it writes there again. So every byte is written and
 // read by one side at a time, and the two edges are all that orders them.
 //
-// Sleeping. To sleep, a side stores its flag (the consumer `asleep`, the
-// producer, when it lacks room, `waits`) and looks once more at what the other
-// side publishes; the other side publishes and then looks at the flag. All four
-// accesses are sequentially consistent, so that in their single order one of
-// the two looks comes after the other side's store: either the sleeper sees the
-// news, or it is rung. tests/model/ring.pml is a model of both.
+// Sleeping. To sleep, a side stores how it sleeps in its flag (the consumer
+// `asleep`, the producer, when it lacks room, `waits`) and looks once more at
+// what the other side publishes; the other side publishes and then looks at the
+// flag, takes it back and wakes as it says. All four accesses are sequentially
+// consistent, so that in their single order one of the two looks comes after
+// the other side's store: either the sleeper sees the news, or it is woken.
+//
+// Who sleeps in epoll is rung by a byte, which waits for it. Who sleeps on the
+// flag itself (futex(2)) has the kernel compare it first: the kernel looks at
+// it under the lock of its queue, which whoever wakes takes after changing it,
+// so either the sleeper finds the flag taken back, or it stands in the queue.
+// One that has got up without being woken stores 0, and may be woken by who
+// took the flag before, once, while it sleeps the next time: it looks, and
+// sleeps again. How it sleeps is told by the value that is taken back, never by
+// an earlier look: between the two it may have got up and lain down otherwise.
+// tests/model/ring.pml is a model of all that.
 //
 // Letting go. What a record announces lies in its sender's memory and is read
 // there later. A sender that fails sets `letGo` before its caller hears of it,
@@ -35,11 +45,16 @@
 #include <cstdint>
 
 #include "gloo/config.h"
+#include "transport/base/bell.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
 
 constexpr size_t kLine = 64;
+
+// What the flag of a sleeper says. Of a peer that writes others, each is the
+// second.
+enum Sleep : uint32_t { kAwake = 0, kInEpoll = 1, kOnFlag = 2 };
 
 // The first line holds the sequence number and all of a small message, or, of
 // any other record, the length and a short payload; the second one a header.
@@ -105,12 +120,15 @@ class RingProducer {
                ? &ring_.cells[produced_ & (ring_.cellCount - 1)]
                : nullptr;
   }
-  // Publishes it. True: the consumer sleeps and must be rung.
+  // Publishes it. True: the consumer sleeps and must be woken.
   bool commit();
+  // Does so. False: it has to be rung, which a ring cannot.
+  bool wake();
 
-  // Before sleeping for lack of room: from now on the consumer rings. True when
-  // there is news already.
-  bool armForRoom();
+  // Before sleeping for lack of room: from now on the consumer rings, or, with
+  // `words`, wakes who sleeps on the one that is added there. True when there
+  // is news already.
+  bool armForRoom(base::FutexWords* words = nullptr);
   void disarm();
 
   // Memory that this side has announced may change once this has returned.
@@ -139,7 +157,8 @@ class RingProducer {
   uint64_t producedBytes_ = 0;
   uint64_t consumedCells_ = 0;  // as far as we have looked
   uint64_t consumedBytes_ = 0;
-  uint64_t nextBytes_ = 0;  // producedBytes_ after commit()
+  uint64_t nextBytes_ = 0;   // producedBytes_ after commit()
+  uint32_t sleep_ = kAwake;  // of the consumer, as taken back last
   bool broken_ = false;
 };
 
@@ -166,8 +185,9 @@ class RingConsumer {
   void take() { consumed_++; }
 
   // Gives back the room of all that was taken. True: the producer sleeps for
-  // lack of it and must be rung.
+  // lack of it and must be woken.
   bool publish();
+  bool wake();  // as the producer's
 
   // Whether memory that the producer has announced, and that was read before
   // this call, may have changed by then.
@@ -176,9 +196,9 @@ class RingConsumer {
     return ring_.control->letGo.load(std::memory_order_relaxed) != 0;
   }
 
-  // Before sleeping: from now on the producer rings. True when there is a
-  // record already.
-  bool arm();
+  // Before sleeping: from now on the producer rings, or wakes, as above. True
+  // when there is a record already.
+  bool arm(base::FutexWords* words = nullptr);
   void disarm();
 
  private:
@@ -187,6 +207,7 @@ class RingConsumer {
   uint64_t consumedBytes_ = 0;
   uint64_t published_ = 0;
   uint64_t publishedBytes_ = 0;
+  uint32_t sleep_ = kAwake;  // of the producer, as taken back last
 };
 
 }  // namespace transport::shm

@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "gloo/config.h"
@@ -30,6 +31,10 @@ class TcpPoller final : public base::Poller {
   bool poll() override;
   int wakeFd() const override { return epoll_.get(); }
   bool arm() override;
+  std::optional<size_t> wordsToArm() const override {
+    return places_.size() == free_.size() ? std::optional<size_t>(0)
+                                          : std::nullopt;
+  }
   std::chrono::milliseconds nextTimer() const override;
 
   // ---- For links. ----

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <string>
 #include <thread>
@@ -12,6 +12,7 @@
 #include "gloo/common/error.h"
 #include "tests/support/process_group.h"
 #include "tests/support/usage.h"
+#include "tests/transport/base/fake_poller.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -21,20 +22,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 Deadline soon() { return Deadline::after(milliseconds(20)); }
-// Only reached when something is broken.
-Deadline never() { return Deadline::after(seconds(10)); }
-
-template <typename Condition>
-bool eventually(const Condition& condition) {
-  const Deadline limit = never();
-  while (!condition()) {
-    if (limit.expired()) {
-      return false;
-    }
-    std::this_thread::yield();
-  }
-  return true;
-}
 
 // Each of its stack's bytes would need an address.
 class NoThreads {
@@ -62,53 +49,7 @@ TEST(ProgressDomainTest, WithoutAThreadItSaysWhatToRaise) {
   EXPECT_NE(text.find("ulimit -u"), std::string::npos) << text;
 }
 
-// Counts what is given to it from any thread; take() happens in poll.
-class FakePoller : public Poller {
- public:
-  explicit FakePoller(bool alwaysReadable = false)
-      : level_(alwaysReadable), fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
-
-  // From any thread, without the lock: as a peer would.
-  void arrive() {
-    arrived_.fetch_add(1);
-    if (level_ || armed_.exchange(false)) {
-      const uint64_t one = 1;
-      ASSERT_EQ(write(fd_.get(), &one, sizeof(one)), ssize_t{sizeof(one)});
-    }
-  }
-
-  bool poll() override {
-    polls++;
-    EXPECT_FALSE(inPoll_.exchange(true)) << "two drivers at once";
-    uint64_t count = 0;
-    [[maybe_unused]] const auto rv = read(fd_.get(), &count, sizeof(count));
-    const int n = arrived_.exchange(0);
-    taken += n;
-    inPoll_ = false;
-    return n > 0;
-  }
-  int wakeFd() const override { return fd_.get(); }
-  bool arm() override {
-    arms++;
-    armed_ = true;
-    return arrived_ > 0;
-  }
-  milliseconds nextTimer() const override { return timer; }
-
-  std::atomic<int> polls{0};
-  std::atomic<int> arms{0};
-  std::atomic<int> taken{0};
-  milliseconds timer = milliseconds::max();
-
- private:
-  const bool level_;
-  UniqueFd fd_;
-  std::atomic<int> arrived_{0};
-  std::atomic<bool> armed_{false};
-  std::atomic<bool> inPoll_{false};
-};
-
-class ProgressTest : public ::testing::TestWithParam<bool> {
+class ProgressTest : public ::testing::TestWithParam<Tells> {
  protected:
   ProgressTest() : poller_(GetParam()) {
     const auto lock = domain_.lock();
@@ -342,10 +283,15 @@ TEST_P(ProgressTest, APollerThatRestsIsLeftOutOfMostRounds) {
   domain_.remove(resting);
 }
 
-INSTANTIATE_TEST_SUITE_P(, ProgressTest, ::testing::Bool(),
-                         [](const auto& info) {
-                           return info.param ? "level" : "once";
-                         });
+std::string nameOf(const ::testing::TestParamInfo<Tells>& info) {
+  constexpr std::array kNames = {"once", "level", "word"};
+  return kNames[static_cast<size_t>(info.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(, ProgressTest,
+                         ::testing::Values(Tells::kOnce, Tells::kLevel,
+                                           Tells::kByWord),
+                         nameOf);
 
 }  // namespace
 }  // namespace transport::base

@@ -1,11 +1,20 @@
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include "gloo/internal/statistics.h"
 #include "gloo/transport/shm/device.h"
 #include "gloo/transport/unbound_buffer.h"
+#include "tests/support/process_group.h"
 #include "tests/support/spawn.h"
 #include "tests/support/usage.h"
 
@@ -47,6 +56,98 @@ TEST(ShmDeviceTest, ASmallMessageCostsNoSystemCallAndNoAllocation) {
         run();
       });
 }
+
+// The kernel answers this thread from now on with `error`, as old ones and the
+// filters of some containers do.
+void refuseFutexWaitv(int error) {
+  constexpr uint32_t kFutexWaitv = 449;
+  const sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kFutexWaitv, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K,
+               SECCOMP_RET_ERRNO | static_cast<uint32_t>(error)),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program{std::size(filter), const_cast<sock_filter*>(filter)};
+  ASSERT_EQ(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ASSERT_EQ(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+// With and without it, all that sleep are woken, and sleep.
+void exchangeAsleep(int rounds, const transport::Device& device,
+                    const std::shared_ptr<transport::Context>& context) {
+  const int peer = 1 - context->rank;
+  const uint64_t before = internal::statisticsOf(device).blockingWaits;
+  const auto started = cpuTime();
+  uint64_t out = 0;
+  uint64_t in = 0;
+  auto send = context->createUnboundBuffer(&out, sizeof(out));
+  auto recv = context->createUnboundBuffer(&in, sizeof(in));
+  for (int i = 0; i < rounds; i++) {
+    out = static_cast<uint64_t>(i);
+    if (context->rank == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      send->send(peer, 5);
+      send->waitSend();
+      recv->recv(peer, 5);
+      recv->waitRecv();
+    } else {
+      recv->recv(peer, 5);
+      recv->waitRecv();
+      send->send(peer, 5);
+      send->waitSend();
+    }
+    ASSERT_EQ(in, static_cast<uint64_t>(i));
+  }
+  EXPECT_LT(cpuTime() - started,
+            std::chrono::milliseconds(3 * rounds) * slowness());
+  EXPECT_GE(internal::statisticsOf(device).blockingWaits - before,
+            context->rank == 0 ? 0u : static_cast<uint64_t>(rounds) / 2);
+}
+
+class SleepTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(SleepTest, AWaiterSleepsAndIsWoken) {
+  std::shared_ptr<transport::Device> device;
+  spawn(
+      Mode::kProcesses,
+      [&] {
+        ::setenv("GLOO_SPIN_US", "0", 1);
+        if (GetParam() != 0) {
+          refuseFutexWaitv(GetParam());
+        }
+        device = transport::shm::CreateDevice();
+        return device;
+      },
+      2,
+      [&](const std::shared_ptr<transport::Context>& context) {
+        exchangeAsleep(50, *device, context);
+      });
+}
+
+// Words are there, and refused from some moment on.
+TEST(SleepAnywhereTest, AFilterThatIsSetMeanwhileChangesNothing) {
+  std::shared_ptr<transport::Device> device;
+  spawn(
+      Mode::kProcesses,
+      [&] {
+        ::setenv("GLOO_SPIN_US", "0", 1);
+        device = transport::shm::CreateDevice();
+        return device;
+      },
+      2,
+      [&](const std::shared_ptr<transport::Context>& context) {
+        exchangeAsleep(10, *device, context);
+        refuseFutexWaitv(ENOSYS);
+        exchangeAsleep(50, *device, context);
+      });
+}
+
+INSTANTIATE_TEST_SUITE_P(, SleepTest, ::testing::Values(0, ENOSYS, EPERM),
+                         [](const auto& info) {
+                           return info.param == 0        ? "onWords"
+                                  : info.param == ENOSYS ? "withoutThem"
+                                                         : "forbidden";
+                         });
 
 std::string mappedMemory() {
   std::ifstream maps("/proc/self/maps");

@@ -43,7 +43,7 @@ void Notes::onLost(internal::Cause cause, bool inOrder) {
   ended = inOrder;
 }
 
-HalfLink::HalfLink(ProcessMemory memory)
+HalfLink::HalfLink(ProcessMemory memory, pid_t pid)
     : segment(Segment::create(ringSizeFor(1), makeSecret())) {
   int fds[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0,
@@ -53,7 +53,7 @@ HalfLink::HalfLink(ProcessMemory memory)
   Connection connection;
   connection.segment = segment;
   connection.socket = UniqueFd(fds[0]);
-  connection.pid = 4711;
+  connection.pid = pid;
   connection.memory = std::move(memory);
   otherSocket = UniqueFd(fds[1]);
   transport::base::LinkCaps caps;

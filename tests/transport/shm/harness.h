@@ -48,7 +48,7 @@ class Notes : public transport::base::LinkHandler {
 // A link, and the other end of its segment and socket.
 struct HalfLink {
   // Which reads `memory`, not that of the test's end.
-  explicit HalfLink(transport::shm::ProcessMemory memory = {});
+  explicit HalfLink(transport::shm::ProcessMemory memory = {}, pid_t pid = 0);
   void poll() { poller.poll(); }
 
   Notes notes;

@@ -1,7 +1,11 @@
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -39,6 +43,44 @@ TEST(ShmLinkTest, DeliversWhatCameBeforeTheEnd) {
   EXPECT_TRUE(half.notes.ended);
 }
 
+// Somebody else still holds its end of the socket.
+TEST(ShmLinkTest, TheEndOfItsProcessIsThatOfThePeer) {
+  const pid_t process = ::fork();
+  ASSERT_GE(process, 0);
+  if (process == 0) {
+    ::alarm(60);
+    for (;;) {
+      ::pause();
+    }
+  }
+  HalfLink half({}, process);
+  FrameWriter peer(half.segment->outgoing(End::kTaker));
+  put(peer, eager(1, 3), "one");
+  half.poller.arm();
+  half.poll();
+  half.poll();
+  EXPECT_EQ(half.notes.lost, "");
+  put(peer, eager(2, 3), "two");
+  ::kill(process, SIGKILL);
+  siginfo_t ended{};
+  ASSERT_EQ(
+      ::waitid(P_PID, static_cast<id_t>(process), &ended, WEXITED | WNOWAIT),
+      0);
+  while (half.poller.arm()) {
+    half.poll();
+  }
+  pollfd wake{half.poller.wakeFd(), POLLIN, 0};
+  EXPECT_EQ(::poll(&wake, 1, 10000), 1) << "a sleeper is woken";
+  half.poll();
+  half.poll();
+  half.poll();
+  EXPECT_EQ(half.notes.payloads, (std::vector<std::string>{"one", "two"}));
+  EXPECT_NE(half.notes.lost, "");
+  EXPECT_TRUE(half.notes.ended);
+  EXPECT_EQ(::poll(&wake, 1, 0), 0) << "nobody could sleep";
+  ::waitpid(process, nullptr, 0);
+}
+
 TEST(ShmLinkTest, AShortBoundWriteLeavesAtOnceOrNotAtAll) {
   HalfLink half;
   FrameWriter peer(half.segment->outgoing(End::kTaker));
@@ -61,6 +103,41 @@ TEST(ShmLinkTest, AShortBoundWriteLeavesAtOnceOrNotAtAll) {
   ASSERT_FALSE(
       half.link->send(eager(1, payload.size()), payload.data(), &token));
   EXPECT_FALSE(half.link->writeNow("abcd", 4, {24, 0}, immediate));
+}
+
+// Whoever sleeps on words of the segment needs no byte on the socket.
+TEST(ShmLinkTest, APeerIsWokenAsItSleeps) {
+  HalfLink half;
+  FrameReader peer(half.segment->incoming(End::kTaker), 1 << 20);
+  const auto rings = [&] {
+    char bytes[8];
+    return std::max<ssize_t>(
+        ::read(half.otherSocket.get(), bytes, sizeof(bytes)), 0);
+  };
+  transport::base::FutexWords words;
+  EXPECT_FALSE(peer.arm(&words));
+  EXPECT_TRUE(half.link->send(eager(1, 3), "one", nullptr));
+  EXPECT_EQ(rings(), 0);
+  EXPECT_EQ(half.poller.statistics().systemCalls, 1u);
+  EXPECT_TRUE(peer.arm(nullptr)) << "it has come";
+  EXPECT_TRUE(half.link->send(eager(2, 3), "two", nullptr));
+  EXPECT_EQ(rings(), 1);
+}
+
+// Of the words of a link that has been closed the kernel says that they are
+// gone, or nothing: what else the thread sleeps on still wakes it.
+TEST(ShmLinkTest, ALinkMayGoWhileAThreadSleepsOnItsWords) {
+  std::atomic<uint32_t> own{0};
+  auto half = std::make_unique<HalfLink>();
+  transport::base::FutexWords words;
+  words.add(own, 0, false);
+  EXPECT_EQ(half->poller.wordsToArm(), std::optional<size_t>(1));
+  EXPECT_FALSE(half->poller.armWords(words));
+  half.reset();
+  std::thread other([&] { transport::base::futexWake(own); });
+  EXPECT_EQ(words.wait(Deadline::after(std::chrono::seconds(30))),
+            transport::base::FutexWords::supported());
+  other.join();
 }
 
 // Wherever the round ends: what lies in the ring is all that has us polled

@@ -260,6 +260,101 @@ TEST(RingTest, ASleepingConsumerIsRungOnce) {
   EXPECT_TRUE(consumer.arm()) << "a record is there: no sleep";
 }
 
+// By how it sleeps now, whatever it said before.
+TEST(RingTest, ASleeperIsWokenAsItSleeps) {
+  RingStorage storage(RingMemory::kMinCells, RingMemory::kMinBytes);
+  RingProducer producer(storage.memory());
+  RingConsumer consumer(storage.memory());
+  const auto put = [&] {
+    return producer.begin() != nullptr && producer.commit();
+  };
+  const auto read = [&] {
+    consumer.take();
+    (void)consumer.publish();
+  };
+  transport::base::FutexWords words;
+  EXPECT_FALSE(consumer.arm(&words));
+  EXPECT_TRUE(put());
+  EXPECT_TRUE(producer.wake());
+  read();
+  consumer.disarm();
+  EXPECT_FALSE(consumer.arm());
+  EXPECT_TRUE(put());
+  EXPECT_FALSE(producer.wake()) << "it sleeps in epoll";
+  read();
+  storage.memory().control->asleep.store(4711);  // what no consumer writes
+  EXPECT_TRUE(put());
+  EXPECT_FALSE(producer.wake());
+}
+
+TEST(RingTest, AProducerWithoutRoomIsWokenAsItSleeps) {
+  RingStorage storage(RingMemory::kMinCells, RingMemory::kMinBytes);
+  RingProducer producer(storage.memory());
+  RingConsumer consumer(storage.memory());
+  while (producer.begin() != nullptr) {
+    (void)producer.commit();
+  }
+  transport::base::FutexWords words;
+  EXPECT_FALSE(producer.armForRoom(&words));
+  for (uint32_t i = 0; i < RingMemory::kMinCells / 4; i++) {
+    consumer.take();
+  }
+  EXPECT_TRUE(consumer.publish());
+  EXPECT_TRUE(consumer.wake());
+}
+
+// Whether the kernel can do it or not.
+void sleepOn(const transport::base::FutexWords& words, Deadline limit) {
+  if (transport::base::FutexWords::supported()) {
+    EXPECT_TRUE(words.wait(limit));
+  } else {
+    std::this_thread::yield();
+  }
+}
+
+// Each side sleeps as long as it takes, by turns on the flag and not at all.
+TEST(RingTest, NobodySleepsOnAFlagForEver) {
+  constexpr int kRecords = 30000;
+  RingStorage storage(RingMemory::kMinCells, RingMemory::kMinBytes);
+  const auto limit = Deadline::after(std::chrono::seconds(60));
+  std::thread other([&] {
+    RingProducer producer(storage.memory());
+    transport::base::FutexWords words;
+    for (int i = 0; i < kRecords && !limit.expired(); i++) {
+      while (producer.begin() == nullptr && !limit.expired()) {
+        words.clear();
+        if (!producer.armForRoom(&words)) {
+          sleepOn(words, limit);
+        }
+        producer.disarm();
+      }
+      if (producer.commit()) {
+        EXPECT_TRUE(producer.wake());
+      }
+    }
+  });
+  RingConsumer consumer(storage.memory());
+  transport::base::FutexWords words;
+  int read = 0;
+  while (read < kRecords && !limit.expired()) {
+    if (consumer.peek() != nullptr) {
+      consumer.take();
+      read++;
+      if (consumer.publish()) {
+        EXPECT_TRUE(consumer.wake());
+      }
+      continue;
+    }
+    words.clear();
+    if (!consumer.arm(&words)) {
+      sleepOn(words, limit);
+    }
+    consumer.disarm();
+  }
+  other.join();
+  EXPECT_EQ(read, kRecords);
+}
+
 TEST(RingTest, ImpossibleCountsAreNoticed) {
   RingStorage storage(RingMemory::kMinCells, RingMemory::kMinBytes);
   RingProducer producer(storage.memory());

@@ -22,6 +22,8 @@ class GlooInfo(unittest.TestCase):
         self.assertRegex(result.stdout, r"(?m)^transports: auto, tcp, shm")
         self.assertRegex(result.stdout,
                          r"(?m)^host: (\d+ cores, \d+ NUMA|unknown)")
+        self.assertRegex(result.stdout, r"(?m)^this process: may run on \d+ "
+                         r"cores.*; more than \d+ ranks on this host share ")
         self.assertRegex(result.stdout, r"(?m)^  lo: 127\.0\.0\.1.*loopback")
         self.assertRegex(result.stdout, r"(?m)^  a TCP device uses: \w+")
         self.assertRegex(result.stdout, r"(?m)^RDMA devices:")

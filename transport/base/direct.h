@@ -74,7 +74,7 @@ class DirectLanes final : public internal::Direct {
     // Where each rank is handed memory.
     std::array<MemorySharer::Name, kMaxRanks> names;
     MemorySharer::Name token;  // of this memory, and of what they lend
-    // There are more ranks than cores that any of them may run on.
+    // There are more ranks than cores: see isCrowded().
     uint8_t crowded;
   };
   static Preface& preface(const SharedMemory& memory);

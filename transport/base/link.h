@@ -292,6 +292,8 @@ class LinkFactory {
  public:
   virtual ~LinkFactory() = default;
   virtual std::string kind() const = 0;  // "tcp": must be equal on both sides
+  // Of its links, the best first.
+  virtual std::vector<std::string> kinds() const { return {kind()}; }
   // Of the links that it makes for a context with so many peers, unless a peer
   // has less.
   virtual LinkCaps caps(int peers) const = 0;

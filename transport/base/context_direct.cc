@@ -197,7 +197,8 @@ Context::Scratch Context::shareFromFirst(Deadline deadline) {
       offer.slotBytes = DirectLanes::slotBytesFor(size());
       offer.token = sharer.makeToken();
       memory = sharer.give(DirectLanes::memoryBytes(size(), offer.slotBytes),
-                           offer.token, takers);
+                           offer.token, takers,
+                           DirectLanes::partsOf(offer.slotBytes, cores));
       DirectLanes::Preface& preface = DirectLanes::preface(*memory);
       preface.names[0] = sharer.name();
       std::copy(takers.begin(), takers.end(), preface.names.begin() + 1);

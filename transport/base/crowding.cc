@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gloo/internal/cores.h"
+#include "transport/base/topology.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -20,6 +21,7 @@ RankCores RankCores::own(int ranks) {
   RankCores own;
   own.cores = internal::allowedCores();
   own.ranks = ranks;
+  own.node = Topology::instance().home();
   const auto& quotas = internal::ownCoreQuotas();
   for (size_t i = 0; i < std::min(kQuotas, quotas.size()); i++) {
     own.quotas[i] = {quotas[i].group, quotas[i].whole()};

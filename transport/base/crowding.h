@@ -25,6 +25,7 @@ struct RankCores {
   cpu_set_t cores{};  // that it may run on
   std::array<Quota, kQuotas> quotas{};
   int32_t ranks = 0;  // that share them: other contexts may have more
+  int32_t node = -1;  // on which its thread is to run: Topology::home()
 
   // Of the calling thread's, which has so many ranks beside it.
   static RankCores own(int ranks);

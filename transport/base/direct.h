@@ -7,9 +7,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "gloo/config.h"
 #include "gloo/internal/direct.h"
+#include "transport/base/crowding.h"
 #include "transport/base/fork.h"
 #include "transport/base/lane_claims.h"
 #include "transport/base/lent_memory.h"
@@ -68,6 +70,10 @@ class DirectLanes final : public internal::Direct {
   static bool maySlotsHave(int ranks, size_t slotBytes);
   // Of the memory for so many ranks.
   static size_t memoryBytes(int ranks, size_t slotBytes);
+
+  // Of that memory: the slots of each rank whose node is known.
+  static std::vector<MemorySharer::Part> partsOf(
+      size_t slotBytes, const std::vector<RankCores>& ranks);
 
   // At the beginning of the memory; written before the others have it.
   struct Preface {

@@ -30,6 +30,7 @@ enum class Collective : uint8_t {
   kAlltoall = 12,
   kAlltoallv = 13,
 };
+constexpr size_t kCollectiveNumbers = 14;  // 0 is none
 
 std::string_view nameOf(Collective collective);
 // Whether it combines elements of several ranks.

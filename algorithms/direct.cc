@@ -25,12 +25,8 @@ constexpr size_t kTimedBytes = 1 << 20;
 
 }  // namespace
 
-bool offersDirect(const Request& request, int ranks, size_t slotBytes) {
-  if (request.elementSize > kMaxElement ||
-      slotBytes / static_cast<size_t>(ranks) < kMaxElement) {
-    return false;
-  }
-  switch (request.collective) {
+bool hasDirect(Collective collective) {
+  switch (collective) {
     case Collective::kAllreduce:
     case Collective::kReduce:
     case Collective::kBroadcast:
@@ -44,6 +40,12 @@ bool offersDirect(const Request& request, int ranks, size_t slotBytes) {
     default:
       return false;
   }
+}
+
+bool offersDirect(const Request& request, int ranks, size_t slotBytes) {
+  return request.elementSize <= kMaxElement &&
+         slotBytes / static_cast<size_t>(ranks) >= kMaxElement &&
+         hasDirect(request.collective);
 }
 
 namespace {
@@ -61,10 +63,12 @@ T* orNowhere(T* memory) {
 }  // namespace
 
 DirectRun::DirectRun(internal::Channel& channel, internal::Lane& lane,
+                     const DirectParameters& parameters,
                      const Request& request, const Arguments& arguments,
                      const Word& word, const Texts& texts)
     : channel_(channel),
       lane_(lane),
+      parameters_(parameters),
       request_(request),
       word_(word),
       texts_(texts),
@@ -77,6 +81,12 @@ DirectRun::DirectRun(internal::Channel& channel, internal::Lane& lane,
       sharedBytes_(sharedBytes(request.collective, lane.size(), request.counts,
                                request.elementSize)),
       unit_(kLine % request.elementSize == 0 ? kLine : request.elementSize),
+      chunkBytes_(std::min(lane.slotBytes(), parameters.chunkBytes) / kLine *
+                  kLine),
+      flatBytes_(std::min(lane.slotBytes(), parameters.flatBytes)),
+      leastInPlace_(lane.size() == 2 ? parameters.inPlaceBytes
+                                     : std::max(parameters.inPlaceBytes,
+                                                flatBytes_ + 1)),
       foreign_(arguments.kernel == nullptr && arguments.function != nullptr
                    ? [this, function = arguments.function](
                          void* c, const void* a, const void* b, size_t n) {

@@ -4,13 +4,16 @@
 //   inline   up to 104 bytes ride in the flag's cache line and the one beside
 //            it: one round
 //   flat     everybody reads everything: one round, to a few KiB
-//   swap     two ranks, in chunks of a slot: one round each, to 32 KiB
+//   swap     two ranks, in chunks of a slot: one round each, to 32 KiB unless
+//            ranks share a core
 //   halved   two ranks, longer: each reduces a half of a chunk in the other's
 //            slot; the steps of three neighbouring chunks share a round
 //   staged   slices: copied in, each reduced by its owner, copied out; the
 //            three steps of neighbouring chunks share a round
 //   in place where all vectors are in memory of the shared allocator: nothing
 //            is copied in, results are read from where they were reduced
+//
+// From which sizes on, DirectParameters say.
 #pragma once
 
 #include <array>
@@ -18,6 +21,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "algorithms/direct_parameters.h"
 #include "algorithms/executor.h"
 #include "algorithms/plan.h"
 #include "gloo/internal/direct.h"
@@ -27,8 +31,11 @@ namespace algorithms {
 
 struct Arguments;
 
-// Whether there is a direct algorithm for it, in lanes of so many ranks with
-// such slots: depends on values that are equal on all ranks.
+// Whether there are direct algorithms of it.
+bool hasDirect(Collective collective);
+
+// Whether there is one for it, in lanes of so many ranks with such slots:
+// depends on values that are equal on all ranks.
 bool offersDirect(const Request& request, int ranks, size_t slotBytes);
 
 // One call. Borrows everything; one thread.
@@ -50,8 +57,8 @@ class DirectRun {
 
   // The lane was entered.
   DirectRun(internal::Channel& channel, internal::Lane& lane,
-            const Request& request, const Arguments& arguments,
-            const Word& word, const Texts& texts);
+            const DirectParameters& parameters, const Request& request,
+            const Arguments& arguments, const Word& word, const Texts& texts);
 
   // Throws as Executor::run does; then the context has failed.
   void run();
@@ -184,6 +191,7 @@ class DirectRun {
 
   internal::Channel& channel_;
   Lane& lane_;
+  const DirectParameters& parameters_;
   const Request& request_;
   Word word_;
   const Texts texts_;
@@ -194,6 +202,10 @@ class DirectRun {
   const size_t bytes_;  // of the vector, or of a rank's part
   const size_t sharedBytes_;
   const size_t unit_;  // bytes; see whole()
+  // What the parameters say, for such slots and so many ranks.
+  const size_t chunkBytes_;
+  const size_t flatBytes_;
+  const size_t leastInPlace_;  // of a reduction
   // The caller's, with a look at the time after each call; empty: none.
   const internal::ReduceFunction foreign_;
   const Reducer reduce_;

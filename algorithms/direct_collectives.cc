@@ -56,10 +56,10 @@ void DirectRun::broadcast() {
   const bool isInline = bytes_ <= Line::kPayloadBytes;
   const size_t chunk =
       lane_.crowded()
-          ? lane_.slotAloneBytes()
-          : std::min(lane_.slotBytes(),
+          ? chunkBytes_ * (size_ == 2 ? 1 : static_cast<size_t>(size_))
+          : std::min(chunkBytes_,
                      std::max(kMinChunk, bytes_ / kMostChunks / kLine * kLine));
-  if (isRoot && bytes_ >= kLeastInPlace) {
+  if (isRoot && bytes_ >= parameters_.inPlaceBytes) {
     offer(input_);
   }
   size_t c = 0;
@@ -104,8 +104,8 @@ void DirectRun::allgather() {
   const char* const from = request_.inPlace ? output_ + own.begin : input_;
   const size_t longest = longestPart(offsets);
   const bool isInline = longest <= Line::kPayloadBytes;
-  const size_t chunk = lane_.slotBytes();
-  if (longest >= kLeastInPlace) {
+  const size_t chunk = chunkBytes_;
+  if (longest >= parameters_.inPlaceBytes) {
     offer(from);
     if (agreeOnOffers()) {
       copy(output_ + own.begin, from, own.bytes);
@@ -151,8 +151,8 @@ void DirectRun::allgather() {
 void DirectRun::alltoall() {
   const bool isPair = size_ == 2;
   const size_t piece =
-      isPair ? lane_.slotBytes()
-             : lane_.slotBytes() / static_cast<size_t>(size_) / kLine * kLine;
+      isPair ? chunkBytes_
+             : chunkBytes_ / static_cast<size_t>(size_) / kLine * kLine;
   const auto part = [&](int rank) {
     return static_cast<size_t>(rank) * bytes_;
   };
@@ -162,7 +162,7 @@ void DirectRun::alltoall() {
   const auto copyOwn = [&](size_t at, size_t length) {
     copy(output_ + part(rank_) + at, input_ + part(rank_) + at, length);
   };
-  if (bytes_ >= kLeastInPlace) {
+  if (bytes_ >= parameters_.inPlaceBytes) {
     if (!request_.copiesInput) {
       offer(input_);
     }

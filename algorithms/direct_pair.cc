@@ -11,8 +11,6 @@ namespace {
 // A half of a chunk that goes to the other rank and comes back. Measured, with
 // second-level caches of 1 MiB: 64 and 128 KiB alike, 32 and 256 KiB slower.
 constexpr size_t kHalf = 128 << 10;
-// Shorter vectors are reduced as a whole by both ranks.
-constexpr size_t kLeastHalved = 32 << 10;
 
 }  // namespace
 
@@ -31,7 +29,7 @@ void DirectRun::combinePair(char* target, const char* own, char* theirs,
 }
 
 void DirectRun::allreducePair() {
-  if (bytes_ >= kLeastHalved && !lane_.crowded()) {
+  if (bytes_ >= parameters_.halvedBytes && !lane_.crowded()) {
     halvedAllreduce();
   } else {
     swapAllreduce();
@@ -40,7 +38,7 @@ void DirectRun::allreducePair() {
 
 void DirectRun::swapAllreduce() {
   const int other = 1 - rank_;
-  const size_t chunk = whole(lane_.slotBytes());
+  const size_t chunk = whole(chunkBytes_);
   size_t length = 0;
   for (size_t at = 0; at < bytes_; at += length) {
     length = std::min(chunk, bytes_ - at);
@@ -64,7 +62,7 @@ void DirectRun::swapAllreduce() {
 // chunk c + 2 takes its place.
 void DirectRun::halvedAllreduce() {
   const int other = 1 - rank_;
-  const size_t longest = 2 * whole(std::min(lane_.slotBytes(), kHalf));
+  const size_t longest = 2 * whole(std::min(chunkBytes_, kHalf));
   // Of two chunks one is moved while the other one is reduced.
   const size_t chunks =
       std::max<size_t>(piecesOf(bytes_, longest), bytes_ > kHalf ? 2 : 1);
@@ -137,8 +135,8 @@ void DirectRun::reduceAway(const Part& part, char* theirs) {
 
 void DirectRun::reducePair() {
   const int other = 1 - rank_;
-  const size_t chunk = whole(lane_.slotBytes());
-  const bool mayOffer = bytes_ >= leastInPlace(size_);
+  const size_t chunk = whole(chunkBytes_);
+  const bool mayOffer = bytes_ >= leastInPlace_;
   const bool isRoot = rank_ == request_.root;
   size_t length = 0;
   for (size_t at = 0; at < bytes_; at += length) {

@@ -12,26 +12,11 @@ namespace algorithms {
 
 constexpr size_t kLine = 64;  // of a cache
 
-// Vectors (or parts of them) from here on may be worked on in place: shorter
-// ones are copied in less time than one more round takes.
-constexpr size_t kLeastInPlace = 32 << 10;
-
 // What is reduced by several calls of a kernel stays in the first cache.
 constexpr size_t kBlock = 8 << 10;
 // What is moved or reduced while it is in the first cache, and its lines on the
 // way from the other core.
 constexpr size_t kStep = 1 << 10;
-// Up to here everybody reads everything. Measured with 4 ranks and with 8, on 2
-// cores: slices win from 16 KiB and from 4 KiB on.
-inline size_t flatBytes(int ranks) {
-  const auto n = static_cast<size_t>(ranks);
-  return (size_t{256} << 10) / (n * n);
-}
-
-inline size_t leastInPlace(int ranks) {
-  return ranks == 2 ? kLeastInPlace
-                    : std::max(kLeastInPlace, flatBytes(ranks) + 1);
-}
 
 inline void copy(void* to, const void* from, size_t bytes) {
   if (bytes > 0 && to != from) {

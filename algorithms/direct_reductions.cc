@@ -53,7 +53,7 @@ void DirectRun::combineInPlace(size_t at, size_t bytes) const {
 }
 
 void DirectRun::allreduce() {
-  if (bytes_ >= leastInPlace(size_)) {
+  if (bytes_ >= leastInPlace_) {
     offer(input_);
     if (agreeOnOffers()) {
       return reduceInPlace();
@@ -63,7 +63,7 @@ void DirectRun::allreduce() {
     reduceInline(output_, {0, bytes_}, true);
   } else if (size_ == 2) {
     allreducePair();
-  } else if (bytes_ <= flatBytes(size_)) {
+  } else if (bytes_ <= flatBytes_) {
     reduceFlat(true);
   } else {
     staged(true);
@@ -129,7 +129,7 @@ void DirectRun::staged(bool everybody) {
   const bool wanted = everybody || rank_ == request_.root;
   const auto ranks = static_cast<size_t>(size_);
   // So many slices of one length fit a slot.
-  const size_t longest = ranks * whole(lane_.slotBytes() / ranks);
+  const size_t longest = ranks * whole(chunkBytes_ / ranks);
   const size_t chunks = piecesOf(bytes_, longest);
   const size_t piece =
       wholeUp((bytes_ + chunks * ranks - 1) / (chunks * ranks));
@@ -199,7 +199,7 @@ void DirectRun::staged(bool everybody) {
 
 void DirectRun::reduce() {
   const bool isRoot = rank_ == request_.root;
-  if (bytes_ >= leastInPlace(size_)) {
+  if (bytes_ >= leastInPlace_) {
     offer(input_);
     if (agreeOnOffers()) {
       return reduceInPlace();
@@ -209,7 +209,7 @@ void DirectRun::reduce() {
     reduceInline(output_, {0, bytes_}, isRoot);
   } else if (size_ == 2) {
     reducePair();
-  } else if (bytes_ <= flatBytes(size_)) {
+  } else if (bytes_ <= flatBytes_) {
     reduceFlat(isRoot);
   } else {
     staged(false);
@@ -223,7 +223,7 @@ void DirectRun::reduceScatter() {
   const bool isPair = size_ == 2;
   // Two ranks have one part to send each.
   const size_t piece =
-      whole(lane_.slotBytes() / (isPair ? 1 : static_cast<size_t>(size_)));
+      whole(chunkBytes_ / (isPair ? 1 : static_cast<size_t>(size_)));
   // (Or to itself: that place is nobody else's.)
   const auto between = [&](int from, int to, uint64_t round) {
     return lane_.slotBetween(from, to, round, piece);
@@ -232,7 +232,7 @@ void DirectRun::reduceScatter() {
     return reduceInline(target, own, true);
   }
   const size_t longest = longestPart(offsets);
-  if (longest >= kLeastInPlace) {
+  if (longest >= parameters_.inPlaceBytes) {
     // In place the result may overwrite what others have not read yet.
     if (!request_.inPlace) {
       offer(input_);

@@ -67,6 +67,9 @@ class Selection {
                   size_t bytes, size_t maxSegmentBytes,
                   size_t elementSize = 1) const;
 
+  // Of calls that are not forced, where all ranks share memory.
+  const DirectParameters& direct() const { return tuning_.direct; }
+
  private:
   static bool isMixed(const Setting& setting);
   std::vector<Work> insideOf(const AlgorithmInfo& algorithm, const Work& all,

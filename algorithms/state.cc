@@ -28,14 +28,16 @@ std::shared_ptr<CollectiveState> CollectiveState::make(
 }
 
 std::vector<AlgorithmNames> algorithmNames(Context& context) {
-  const algorithms::Setting setting{
-      0, context.size, 0, context.base,
-      algorithms::State::of(context).selection().hosts()};
+  algorithms::State& state = algorithms::State::of(context);
+  const algorithms::Setting setting{0, context.size, 0, context.base,
+                                    state.selection().hosts()};
+  const bool shares = state.channel().direct() != nullptr;
   std::vector<AlgorithmNames> all;
   for (const algorithms::AlgorithmInfo& info : algorithms::catalogue()) {
     const std::string collective(nameOf(info.collective));
     if (all.empty() || all.back().collective != collective) {
-      all.push_back({collective, {}});
+      all.push_back(
+          {collective, {}, shares && algorithms::hasDirect(info.collective)});
     }
     if (info.offers(setting) && !info.byNameOnly) {
       all.back().algorithms.emplace_back(info.name);
@@ -279,7 +281,10 @@ void State::runPlan(const Lease& lease, const Request& request,
 bool State::isDirect(const Request& request) const {
   return direct_ != nullptr &&
          !selection_.isForced(request.collective, request.forced) &&
-         offersDirect(request, channel_.size(), direct_->slotBytes());
+         offersDirect(request, channel_.size(), direct_->slotBytes()) &&
+         sharedBytes(request.collective, channel_.size(), request.counts,
+                     request.elementSize) <=
+             selection_.direct().mostOf(request.collective);
 }
 
 // `check`: its word, without a sequence number. False: there is no lane.
@@ -316,7 +321,7 @@ bool State::runDirect(const Request& request, const Arguments& arguments,
     }
   }
   previous = {tag, elsewhere, internal::sequenceOf(word.check)};
-  DirectRun(channel_, *lane, request, arguments, word,
+  DirectRun(channel_, *lane, selection_.direct(), request, arguments, word,
             {nameOf(request.collective), arguments.tag, arguments.timeout})
       .run();
   return true;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "algorithms/direct_parameters.h"
 #include "algorithms/network.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -31,6 +32,7 @@ struct Tuning {
   // The same where a rank reduces what it receives.
   size_t reducedSegmentBytes = 0;
   std::map<Collective, Table> best{};
+  DirectParameters direct{};
 };
 
 // What the library knows without a file. `transport` as Device kinds are named:
@@ -38,9 +40,10 @@ struct Tuning {
 Tuning shippedTuning(const std::string& transport, int size, bool oneHost);
 
 // Reads a tuning file (docs/tuning.md) and puts into `tuning` what it says of
-// this transport: the table of exactly `size` ranks, the parameters of the
-// number of ranks that is nearest. Throws InvalidOperationException, which
-// names the place, if any part of the text makes no sense.
+// this transport: the table and the direct parameters of exactly `size` ranks,
+// the other parameters of the number of ranks that is nearest. Throws
+// InvalidOperationException, which names the place, if any part of the text
+// makes no sense.
 void applyTuningFile(const std::string& text, const std::string& transport,
                      int size, Tuning& tuning);
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "algorithms/collective_names.h"
+#include "algorithms/direct.h"
 #include "algorithms/tuning.h"
 #include "gloo/common/error.h"
 
@@ -98,6 +99,39 @@ Table tableOf(const json& rows, Collective collective,
   return table;
 }
 
+// Those that the file names; the rest stays.
+DirectParameters directOf(const json& object, DirectParameters direct,
+                          const std::string& where) {
+  requireObject(object,
+                {"flat_bytes", "halved_bytes", "in_place_bytes", "chunk_bytes",
+                 "most_bytes"},
+                where);
+  const auto set = [&](const char* name, size_t least, size_t& bytes) {
+    if (const auto it = object.find(name); it != object.end()) {
+      bytes = static_cast<size_t>(numberOf(
+          *it, where + "." + name, static_cast<double>(least), kMaxBytes));
+    }
+  };
+  set("flat_bytes", 0, direct.flatBytes);
+  set("halved_bytes", 0, direct.halvedBytes);
+  set("in_place_bytes", DirectParameters::kLeastInPlace, direct.inPlaceBytes);
+  set("chunk_bytes", DirectParameters::kLeastChunk, direct.chunkBytes);
+  if (object.contains("most_bytes")) {
+    const json& most =
+        member(object, "most_bytes", json::value_t::object, where);
+    for (const auto& item : most.items()) {
+      const std::string place = where + ".most_bytes." + item.key();
+      const Collective collective = collectiveNamed(item.key(), place);
+      if (!hasDirect(collective)) {
+        wrong(place, "it never runs in memory that all ranks have mapped");
+      }
+      direct.mostBytes[static_cast<size_t>(collective)] =
+          static_cast<size_t>(numberOf(item.value(), place, 0, kMaxBytes));
+    }
+  }
+  return direct;
+}
+
 // One network of the file.
 struct Entry {
   std::string transport;
@@ -107,13 +141,14 @@ struct Entry {
   double copyPerByte = 0;
   size_t segmentBytes = 0;
   std::map<Collective, Table> best;
+  DirectParameters direct;
 };
 
 Entry entryOf(const json& object, const std::string& where) {
   requireObject(
       object,
       {"transport", "ranks", "latency", "overhead", "gap", "gap_per_byte",
-       "reduce_per_byte", "copy_per_byte", "segment_bytes", "best"},
+       "reduce_per_byte", "copy_per_byte", "segment_bytes", "best", "direct"},
       where);
   const auto number = [&](const char* name, double least, double most) {
     return numberOf(object.value(name, json()), where + "." + name, least,
@@ -141,6 +176,10 @@ Entry entryOf(const json& object, const std::string& where) {
       const Collective collective = collectiveNamed(item.key(), place);
       entry.best[collective] = tableOf(item.value(), collective, place);
     }
+  }
+  entry.direct = shippedDirectParameters(entry.ranks);
+  if (object.contains("direct")) {
+    entry.direct = directOf(object["direct"], entry.direct, where + ".direct");
   }
   return entry;
 }
@@ -230,6 +269,7 @@ void applyTuningFile(const std::string& text, const std::string& transport,
   tuning.reducedSegmentBytes = 0;
   tuning.best.clear();
   if (nearest->ranks == size) {
+    tuning.direct = nearest->direct;
     tuning.best = nearest->best;
     lendTable(tuning.best, Collective::kReduceScatter,
               Collective::kReduceScatterv);

@@ -3,12 +3,14 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <iterator>
 
 #include "gloo/common/env.h"
 #include "gloo/common/error.h"
+#include "gloo/internal/cores.h"
 #include "rendezvous/agreed_profile.h"
 #include "rendezvous/bytes.h"
 #include "rendezvous/record.h"
@@ -52,14 +54,17 @@ std::string describeTuning(const std::string& text) {
                           std::hex, rendezvous::checksum(text));
 }
 
-// Of this host, if this process may use all of them. One that may not is maybe
-// one of several that a launcher has put on different ones: 0.
+// Of this host, if this process may use all of them, or as many as its
+// container may keep busy. One that may not is maybe one of several that a
+// launcher has put on different ones: 0.
 uint32_t processors() {
   const long online = sysconf(_SC_NPROCESSORS_ONLN);
   cpu_set_t own;
   const bool all = sched_getaffinity(0, sizeof(own), &own) == 0 &&
                    CPU_COUNT(&own) >= online && online > 0;
-  return all ? static_cast<uint32_t>(online) : 0;
+  return all ? static_cast<uint32_t>(
+                   std::min<long>(online, internal::usableCores()))
+             : 0;
 }
 
 }  // namespace

@@ -62,7 +62,10 @@ std::string wish(size_t index, gloo::Context& context) {
 Contest::Contest(const Options& options,
                  std::shared_ptr<gloo::transport::Device> device,
                  std::shared_ptr<gloo::rendezvous::Store> store)
-    : options_(options), device_(std::move(device)), store_(std::move(store)) {
+    : options_(options),
+      vectors_(options),
+      device_(std::move(device)),
+      store_(std::move(store)) {
   control_ = connect(kVariable, "");
   if (options_.localRanks > 0 && options_.localRanks <= measure::kMaxRanks) {
     page_ = std::make_unique<measure::Page>(options_.sharedPath + "/contest",
@@ -139,6 +142,15 @@ size_t Contest::elementsFor(const Entry& entry, size_t bytes) const {
   return parts && elements < size_t(options_.size) ? 0 : elements;
 }
 
+bool Contest::isDirect(const std::string& collective) const {
+  for (const auto& names : gloo::internal::algorithmNames(*control_)) {
+    if (names.collective == collective) {
+      return names.isDirect;
+    }
+  }
+  return false;
+}
+
 void Contest::addUp(std::vector<double>& values) const {
   combine(values, [](void* c, const void* a, const void* b, size_t n) {
     gloo::sum<double>(c, a, b, n);
@@ -163,7 +175,7 @@ void Contest::combine(std::vector<double>& values,
 std::vector<double> Contest::turn(const Entry& entry, size_t elements,
                                   const ContextPtr& context,
                                   size_t iterations) {
-  const auto benchmark = entry.makeFloat({context, &options_, elements});
+  const auto benchmark = entry.makeFloat({context, &vectors_, elements});
   std::vector<double> seconds;
   for (size_t i = 0; i <= iterations; i++) {
     benchmark->fill(i);

@@ -67,6 +67,15 @@ class Contest {
       const Entry& entry, size_t elements,
       const std::vector<std::shared_ptr<gloo::Context>>& contexts);
 
+  // Whether that collective runs in memory that all ranks have mapped, where no
+  // algorithm is asked for.
+  bool isDirect(const std::string& collective) const;
+
+  // Vectors of the shared allocator from here on, or those of the options.
+  void useSharedMemory(bool shared) {
+    vectors_.sharedMemory = shared || options_.sharedMemory;
+  }
+
   // For what the ranks have to agree on, and for measuring messages.
   const std::shared_ptr<gloo::Context>& control() const { return control_; }
 
@@ -94,6 +103,7 @@ class Contest {
                std::vector<double>& us);
 
   const Options& options_;
+  Options vectors_;  // the same, for the benchmarks
   std::shared_ptr<gloo::transport::Device> device_;
   const std::shared_ptr<gloo::rendezvous::Store> store_;
   std::vector<std::shared_ptr<gloo::Context>> all_;

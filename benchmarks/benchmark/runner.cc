@@ -10,6 +10,7 @@
 #include "benchmarks/benchmark/registry.h"
 #include "benchmarks/benchmark/report.h"
 #include "benchmarks/benchmark/tune.h"
+#include "benchmarks/benchmark/tune_file.h"
 #include "benchmarks/benchmark/worker.h"
 #include "benchmarks/support/links.h"
 #include "gloo/rendezvous/prefix_store.h"

@@ -1,16 +1,16 @@
 #include "benchmarks/benchmark/tune.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 
 #include "benchmarks/benchmark/network.h"
+#include "benchmarks/benchmark/tune_direct.h"
+#include "benchmarks/benchmark/tune_file.h"
 
 namespace benchmark {
 namespace {
@@ -27,73 +27,10 @@ double usOf(const Measured& measured, const std::string& algorithm) {
 }
 
 // Where, between two sizes, `next` becomes as quick as `former`.
-size_t crossing(const Measured& low, const Measured& high,
-                const std::string& former, const std::string& next) {
-  const double below = std::log(usOf(low, next) / usOf(low, former));
-  const double above = std::log(usOf(high, former) / usOf(high, next));
-  const double part = below + above > 0 ? below / (below + above) : 0.5;
-  const double from = std::log(double(low.bytes));
-  const double to = std::log(double(high.bytes));
-  return size_t(
-      std::lround(std::exp(from + std::clamp(part, 0.0, 1.0) * (to - from))));
-}
-
-// ---- The file. ----
-
-// Whether what was measured can be put into it.
-bool isNetwork(const json& network) {
-  return network.is_object() &&
-         network.value("best", json::object()).is_object();
-}
-
-json readFile(const std::string& path) {
-  std::ifstream file(path);
-  if (!file.is_open()) {
-    return {{"version", 1}, {"networks", json::array()}};
-  }
-  json content = json::parse(file, nullptr, false);
-  if (!content.is_object() || content.value("version", json()) != 1 ||
-      !content.contains("networks") || !content["networks"].is_array() ||
-      !std::all_of(content["networks"].begin(), content["networks"].end(),
-                   isNetwork)) {
-    throw std::runtime_error("--tune: " + path +
-                             " exists and is no tuning file; name another");
-  }
-  return content;
-}
-
-// It takes the file's place when it is complete.
-std::string temporaryFor(const std::string& path) { return path + ".new"; }
-
-// A line per network: what ranks can agree on is 63 KiB.
-void writeFile(const std::string& path, const json& content) {
-  const std::string temporary = temporaryFor(path);
-  std::ofstream file(temporary);
-  file << "{\"version\": 1, \"networks\": [";
-  const char* separator = "\n";
-  for (const json& network : content["networks"]) {
-    file << separator << network.dump();
-    separator = ",\n";
-  }
-  file << "\n]}\n";
-  file.close();
-  if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    throw std::runtime_error("cannot write " + path + ": " +
-                             std::strerror(errno));
-  }
-}
-
-// The one of these options, made if it is not there.
-json& networkOf(json& content, const Options& options) {
-  for (json& network : content["networks"]) {
-    if (network.is_object() && network.value("ranks", json()) == options.size &&
-        network.value("transport", json()) == options.transport) {
-      return network;
-    }
-  }
-  content["networks"].push_back(
-      {{"transport", options.transport}, {"ranks", options.size}});
-  return content["networks"].back();
+size_t crossingOf(const Measured& low, const Measured& high,
+                  const std::string& former, const std::string& next) {
+  return crossing({low.bytes, usOf(low, former), usOf(low, next)},
+                  {high.bytes, usOf(high, former), usOf(high, next)});
 }
 
 // To three digits: more are noise.
@@ -103,8 +40,11 @@ double rounded(double value) {
   return std::strtod(text, nullptr);
 }
 
-void writeNetwork(const Options& options, const Network& network) {
-  json content = readFile(options.tuneFile);
+// Collectives that are measured next run in memory that all ranks have mapped,
+// whatever the file said.
+void writeNetwork(const Options& options, const Network& network,
+                  const std::vector<std::string>& measuredNext) {
+  json content = readTuneFile(options.tuneFile);
   json& entry = networkOf(content, options);
   entry["latency"] = rounded(network.latency);
   entry["overhead"] = rounded(network.overhead);
@@ -113,18 +53,30 @@ void writeNetwork(const Options& options, const Network& network) {
   entry["reduce_per_byte"] = rounded(network.reducePerByte);
   entry["copy_per_byte"] = rounded(network.copyPerByte);
   entry["segment_bytes"] = network.segmentBytes;
-  writeFile(options.tuneFile, content);
+  if (entry.contains("direct") && entry["direct"].contains("most_bytes")) {
+    for (const std::string& collective : measuredNext) {
+      entry["direct"]["most_bytes"].erase(collective);
+    }
+  }
+  writeTuneFile(options.tuneFile, content);
 }
 
+// `direct`: the longest vectors in memory that all ranks have mapped; none: all
+// of them, or there is no such memory.
 void writeTable(const Options& options, const std::string& collective,
-                const std::vector<BestFrom>& best) {
+                const std::vector<BestFrom>& best,
+                std::optional<size_t> direct) {
   json rows = json::array();
   for (const auto& row : best) {
     rows.push_back({{"bytes", row.bytes}, {"algorithm", row.algorithm}});
   }
-  json content = readFile(options.tuneFile);
-  networkOf(content, options)["best"][collective] = rows;
-  writeFile(options.tuneFile, content);
+  json content = readTuneFile(options.tuneFile);
+  json& network = networkOf(content, options);
+  network["best"][collective] = rows;
+  if (direct) {
+    network["direct"]["most_bytes"][collective] = *direct;
+  }
+  writeTuneFile(options.tuneFile, content);
 }
 
 void say(const Options& options, const std::string& text) {
@@ -140,11 +92,34 @@ std::vector<Measured> measureAll(const Entry& entry, Contest& contest) {
     const size_t elements = contest.elementsFor(entry, bytes);
     if (elements > 0) {
       auto algorithms = contest.measure(entry, elements);
+      const double autoUs = algorithms[0].us;
       algorithms.erase(algorithms.begin());  // auto is no algorithm
-      all.push_back({bytes, std::move(algorithms)});
+      all.push_back({bytes, std::move(algorithms), autoUs});
     }
   }
   return all;
+}
+
+std::vector<std::string> collectivesOf(const Contest& contest) {
+  std::vector<std::string> names;
+  for (const Entry* entry : contest.entries()) {
+    names.push_back(entry->collective);
+  }
+  return names;
+}
+
+// Where the links are quicker for all longer vectors: up to there.
+std::optional<size_t> mostDirect(const std::vector<Measured>& measured) {
+  constexpr double kHardly = 1.03;
+  std::vector<Ways> ways;
+  for (const Measured& each : measured) {
+    const auto quickest = std::min_element(
+        each.algorithms.begin(), each.algorithms.end(),
+        [](const Contestant& a, const Contestant& b) { return a.us < b.us; });
+    ways.push_back({each.bytes, each.autoUs, kHardly * quickest->us});
+  }
+  const auto links = thresholdOf(ways);
+  return links ? std::optional<size_t>(*links - 1) : std::nullopt;
 }
 
 std::string describe(const std::vector<BestFrom>& best) {
@@ -174,22 +149,11 @@ std::vector<BestFrom> bestOf(const std::vector<Measured>& measured) {
     if (quickest->us < kHardly * usOf(measured[i], former)) {
       const size_t bytes = std::max(
           best.back().bytes + 1,
-          crossing(measured[i - 1], measured[i], former, quickest->name));
+          crossingOf(measured[i - 1], measured[i], former, quickest->name));
       best.push_back({bytes, quickest->name});
     }
   }
   return best;
-}
-
-void checkTuneFile(const Options& options) {
-  readFile(options.tuneFile);
-  // Nobody should measure for a minute to be told this.
-  const std::string temporary = temporaryFor(options.tuneFile);
-  if (!std::ofstream(temporary, std::ios::app).is_open()) {
-    throw std::runtime_error("--tune: cannot write " + temporary + ": " +
-                             std::strerror(errno));
-  }
-  std::remove(temporary.c_str());
 }
 
 void tune(const Options& options, Contest& contest) {
@@ -204,19 +168,30 @@ void tune(const Options& options, Contest& contest) {
                 1e-9 / network.reducePerByte, network.segmentBytes);
   say(options, text);
   if (options.rank == 0) {
-    writeNetwork(options, network);
+    writeNetwork(options, network, collectivesOf(contest));
+  }
+  say(options, tuneDirect(options, contest));
+  if (options.rank == 0) {
     // Rank 0's profile is everybody's.
     setenv("GLOO_TUNING_FILE", options.tuneFile.c_str(), 1);
   }
   const auto entries = contest.entries();
   for (size_t i = 0; i < entries.size(); i++) {
-    const auto best = bestOf(measureAll(*entries[i], contest));
+    const Entry& entry = *entries[i];
+    const auto measured = measureAll(entry, contest);
+    const auto best = bestOf(measured);
+    const auto direct = contest.isDirect(entry.collective) && entry.hasSizes
+                            ? mostDirect(measured)
+                            : std::nullopt;
     if (options.rank == 0) {
-      writeTable(options, entries[i]->collective, best);
+      writeTable(options, entry.collective, best, direct);
     }
     say(options, std::to_string(i + 1) + " of " +
-                     std::to_string(entries.size()) + ", " +
-                     entries[i]->collective + ": " + describe(best));
+                     std::to_string(entries.size()) + ", " + entry.collective +
+                     ": " + describe(best) +
+                     (direct ? ", above " + std::to_string(*direct) +
+                                   " B also where all ranks share memory"
+                             : ""));
   }
 }
 

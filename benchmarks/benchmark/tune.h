@@ -16,17 +16,13 @@ struct BestFrom {
 struct Measured {
   size_t bytes = 0;
   std::vector<Contestant> algorithms;
+  double autoUs = 0;  // of the library's choice, which may be none of them
 };
 
 // Rows of a table. Between two sizes with different winners, where the lines
 // between their times cross in a doubly logarithmic plot. A winner keeps its
 // place where another is hardly better. `measured` by ascending bytes.
 std::vector<BestFrom> bestOf(const std::vector<Measured>& measured);
-
-// Throws std::runtime_error if options.tuneFile is there and holds something
-// else, or cannot be written. Before anything is connected: what the other
-// ranks say then is only that this one left.
-void checkTuneFile(const Options& options);
 
 // All ranks call it; rank 0 writes options.tuneFile: what it says of other
 // networks, and of collectives that are not measured now, stays. Throws

@@ -16,6 +16,9 @@ namespace internal {
 struct AlgorithmNames {
   std::string collective;
   std::vector<std::string> algorithms;
+  // Unless one of them is asked for, it runs in memory that all ranks have
+  // mapped (as far as the profile says).
+  bool isDirect = false;
 };
 
 // All collectives with those of their algorithms that work for the context's

@@ -1,12 +1,16 @@
-// Where the calling thread may run, and moving it to another core, for once.
+// Where the calling thread may run, for how much of the time, and moving it to
+// another core, for once.
 #pragma once
 
 #include <sched.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "gloo/config.h"
 
@@ -54,6 +58,36 @@ inline bool moveToCore(int core, const cpu_set_t& allowed) {
   }
   return true;
 }
+
+// A cgroup may have a quota of processor time ("cpu.max", a container's limit),
+// whatever cores its threads run on. Who uses it up stands still until the next
+// period begins, usually for tens of milliseconds.
+struct CoreQuota {
+  double cores = 0;    // that may be busy all the time
+  uint64_t group = 0;  // the same number in all processes that share it
+  // Threads that never sleep: so many do not use it up. Rounded down, as one
+  // more would; one, of whatever there is.
+  int whole() const {
+    constexpr double kMost = 1 << 20;
+    return static_cast<int>(std::clamp(cores, 1.0, kMost));
+  }
+};
+
+// Those that this process is under, the smallest first. Reads files below
+// `root`: a test has its own.
+std::vector<CoreQuota> coreQuotas(const std::string& root = {});
+
+// The same, read once in a process. Never changes while it is used: see
+// replaceCoreQuotas().
+const std::vector<CoreQuota>& ownCoreQuotas();
+
+// For tests: instead of what the kernel has said, in a process without other
+// threads.
+void replaceCoreQuotas(std::vector<CoreQuota> quotas);
+
+// How many threads of this process may be busy at once: by the calling thread's
+// cores and by the quotas. At least one.
+int usableCores();
 
 }  // namespace internal
 GLOO_NAMESPACE_END

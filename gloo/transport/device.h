@@ -20,7 +20,9 @@ class GLOO_API Device : public std::enable_shared_from_this<Device> {
  public:
   virtual ~Device() = 0;
 
-  // For people: transport, interface, address.
+  // For people: transport, interface, address; once there are connections, how
+  // many over which kind of link, of all contexts: "..., peers: 3 over shm, 0
+  // over tcp".
   virtual std::string str() const = 0;
 
   // "0000:17:00.0", or empty where there is no PCI device.

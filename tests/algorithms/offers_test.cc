@@ -94,8 +94,9 @@ TEST(OffersTest, ALineThatChangesBetweenTwoLooksGivesNoMemory) {
   testing_support::FakeWorld world(kRanks);
   OffersLane lane(5, sharedBytes(request.collective, kRanks, request.counts,
                                  request.elementSize));
-  DirectRun run(world.channel(0), lane, request, arguments, {5, 0, false},
-                {"allreduce", 0, std::chrono::seconds(10)});
+  const DirectParameters parameters = shippedDirectParameters(kRanks);
+  DirectRun run(world.channel(0), lane, parameters, request, arguments,
+                {5, 0, false}, {"allreduce", 0, std::chrono::seconds(10)});
   try {
     run.run();
     FAIL() << "nothing was thrown";

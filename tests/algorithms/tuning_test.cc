@@ -121,6 +121,50 @@ TEST(Tuning, ParametersOfTheNearestNumberOfRanksButNoTable) {
   EXPECT_TRUE(applied(text, "tcp", 8).best.empty());
 }
 
+// ---- Collectives in memory that all ranks have mapped. ----
+
+constexpr const char* kDirect = R"(, "direct": {
+  "flat_bytes": 1000, "halved_bytes": 2000, "in_place_bytes": 3000,
+  "chunk_bytes": 40000, "most_bytes": {"broadcast": 5000}})";
+
+TEST(Tuning, ChoosesTheWaysOfDirectCollectives) {
+  const DirectParameters direct =
+      applied(file(network("shm", 4, kDirect)), "shm", 4).direct;
+  EXPECT_EQ(1000u, direct.flatBytes);
+  EXPECT_EQ(2000u, direct.halvedBytes);
+  EXPECT_EQ(3000u, direct.inPlaceBytes);
+  EXPECT_EQ(40000u, direct.chunkBytes);
+  EXPECT_EQ(5000u, direct.mostOf(Collective::kBroadcast));
+  EXPECT_EQ(DirectParameters::kUnlimited,
+            direct.mostOf(Collective::kAllreduce));
+}
+
+void expectShipped(const DirectParameters& direct, int ranks) {
+  const DirectParameters shipped = shippedDirectParameters(ranks);
+  EXPECT_EQ(shipped.flatBytes, direct.flatBytes);
+  EXPECT_EQ(shipped.halvedBytes, direct.halvedBytes);
+  EXPECT_EQ(shipped.inPlaceBytes, direct.inPlaceBytes);
+  EXPECT_EQ(shipped.chunkBytes, direct.chunkBytes);
+  EXPECT_EQ(shipped.mostBytes, direct.mostBytes);
+}
+
+TEST(Tuning, DirectWaysAreOfThisTransportAndNumberOfRanks) {
+  const std::string text = file(network("shm", 4, kDirect));
+  expectShipped(applied(text, "shm", 8).direct, 8);
+  expectShipped(applied(text, "auto", 4).direct, 4);
+}
+
+// Of files that were written before there were such members, too.
+TEST(Tuning, WhatAFileDoesNotSayOfDirectWaysIsAsShipped) {
+  expectShipped(applied(file(network("shm", 4)), "shm", 4).direct, 4);
+  const DirectParameters some =
+      applied(file(network("shm", 4, R"(, "direct": {"chunk_bytes": 9000})")),
+              "shm", 4)
+          .direct;
+  EXPECT_EQ(9000u, some.chunkBytes);
+  EXPECT_EQ(shippedDirectParameters(4).flatBytes, some.flatBytes);
+}
+
 TEST(Tuning, EveryTransportHasParameters) {
   for (const char* transport : {"tcp", "shm", "ibverbs", "auto", ""}) {
     for (const bool oneHost : {false, true}) {
@@ -151,7 +195,21 @@ TEST(TuningFile, WhatIsWrongIsNamedWithItsPlace) {
   const auto best = [](const std::string& tables) {
     return file(network("tcp", 2, ", \"best\": {" + tables + "}"));
   };
+  const auto direct = [](const std::string& members) {
+    return file(network("tcp", 2, ", \"direct\": " + members));
+  };
   const std::pair<std::string, const char*> cases[] = {
+      {direct("[]"), "networks[0].direct: expected an object"},
+      {direct(R"({"fat_bytes": 1})"), "fat_bytes"},
+      {direct(R"({"flat_bytes": -1})"), "networks[0].direct.flat_bytes"},
+      {direct(R"({"flat_bytes": "1"})"), "flat_bytes"},
+      {direct(R"({"halved_bytes": 1e16})"), "halved_bytes"},
+      {direct(R"({"in_place_bytes": 127})"), "in_place_bytes"},
+      {direct(R"({"chunk_bytes": 8191})"), "chunk_bytes"},
+      {direct(R"({"most_bytes": 1})"), "most_bytes"},
+      {direct(R"({"most_bytes": {"alreduce": 1}})"), "alreduce"},
+      {direct(R"({"most_bytes": {"gather": 1}})"), "most_bytes.gather"},
+      {direct(R"({"most_bytes": {"reduce": null}})"), "most_bytes.reduce"},
       {"alpha 5e-6", "no JSON"},
       {"{", "no JSON"},
       {std::string("\0", 1), "no JSON"},

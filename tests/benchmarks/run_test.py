@@ -169,6 +169,17 @@ class Algorithms(unittest.TestCase):
                               for n in content["networks"]],
                              [("auto", 2, ["broadcast", "reduce"]),
                               ("auto", 3, ["reduce"])])
+            # What collectives in memory that all have mapped do from which
+            # size on was found out for each number of ranks.
+            self.assertIn("in memory that all ranks have mapped:", said)
+            self.assertEqual([name for name in os.listdir(directory)
+                              if name != "tuning.json"], [])
+            for network in content["networks"]:
+                self.assertLessEqual(
+                    set(network["direct"]), {"flat_bytes", "halved_bytes",
+                                             "in_place_bytes", "most_bytes"})
+                self.assertNotIn("flat_bytes" if network["ranks"] == 2 else
+                                 "halved_bytes", network["direct"])
             # Only rank 0 needs the file.
             ranks = []
             for rank in range(2):

@@ -6,6 +6,9 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "benchmarks/benchmark/tune_direct.h"
+#include "benchmarks/benchmark/tune_file.h"
+
 namespace benchmark {
 namespace {
 
@@ -39,6 +42,19 @@ TEST(BestOf, RowsAscend) {
   EXPECT_LT(best[1].bytes, best[2].bytes);
 }
 
+TEST(Threshold, LiesWhereTheTimesCross) {
+  EXPECT_EQ(1000u, thresholdOf({{100, 1, 2}, {10000, 4, 2}}));
+  EXPECT_EQ(100u, thresholdOf({{100, 2, 1}, {10000, 4, 2}}));
+  EXPECT_EQ(std::nullopt, thresholdOf({{100, 1, 2}, {10000, 2, 2.1}}));
+  EXPECT_EQ(std::nullopt, thresholdOf({}));
+}
+
+TEST(Threshold, IsNotMovedByOneSizeThatIsOff) {
+  EXPECT_EQ(std::nullopt,
+            thresholdOf({{1, 1, 2}, {2, 1, 0.9}, {4, 1, 2}, {8, 1, 2}}));
+  EXPECT_EQ(1u, thresholdOf({{1, 2, 1}, {2, 2, 1}, {4, 0.9, 1}, {8, 2, 1}}));
+}
+
 TEST(TuneFile, WhatIsNoneIsToldSo) {
   Options options;
   options.tuneFile = ::testing::TempDir() + "gloo_tune_test.json";
@@ -47,7 +63,9 @@ TEST(TuneFile, WhatIsNoneIsToldSo) {
         R"({"version": "1", "networks": []})", R"({"version": 1})",
         R"({"version": 1, "networks": [3]})",
         R"({"version": 1, "networks": [{"transport": "tcp", "ranks": 4,
-                                        "best": []}]})"}) {
+                                        "best": []}]})",
+        R"({"version": 1, "networks": [{"direct": 1}]})",
+        R"({"version": 1, "networks": [{"direct": {"most_bytes": []}}]})"}) {
     std::ofstream(options.tuneFile) << text;
     try {
       checkTuneFile(options);

@@ -14,6 +14,11 @@ void run(const char* data, size_t bytes) {
                                 tuning);
     require(tuning.segmentBytes > 0, "a segment length");
     require(tuning.network.inside.latency >= 0, "a latency");
+    require(
+        tuning.direct.chunkBytes >= algorithms::DirectParameters::kLeastChunk &&
+            tuning.direct.inPlaceBytes >=
+                algorithms::DirectParameters::kLeastInPlace,
+        "sizes that direct collectives can have");
   } catch (const InvalidOperationException&) {
   }
 }
@@ -23,7 +28,9 @@ std::vector<std::vector<char>> seeds() {
     "ranks":4,"latency":1e-5,"overhead":1e-6,"gap":2e-6,"gap_per_byte":1e-9,
     "reduce_per_byte":1e-10,"copy_per_byte":2e-10,"segment_bytes":50000,
     "best":{"allreduce":[{"bytes":0,"algorithm":"flat"},
-                         {"bytes":1000,"algorithm":"ring"}]}}]})";
+                         {"bytes":1000,"algorithm":"ring"}]},
+    "direct":{"flat_bytes":1000,"halved_bytes":2000,"in_place_bytes":3000,
+              "chunk_bytes":40000,"most_bytes":{"alltoall":5000}}}]})";
   return {{text.begin(), text.end()}, {'{', '}'}};
 }
 

@@ -74,5 +74,14 @@ std::chrono::nanoseconds cpuTime() {
   return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
 }
 
+double coreShareOf(const std::function<void()>& work) {
+  using Seconds = std::chrono::duration<double>;
+  const auto since = std::chrono::steady_clock::now();
+  const auto before = cpuTime();
+  work();
+  const Seconds used = cpuTime() - before;
+  return used / Seconds(std::chrono::steady_clock::now() - since);
+}
+
 }  // namespace test
 GLOO_NAMESPACE_END

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 
 #include "gloo/config.h"
 
@@ -16,6 +17,9 @@ uint64_t allocations();
 
 // User and system time of all threads of this process.
 std::chrono::nanoseconds cpuTime();
+
+// How much of a core these threads use while `work` runs: 0.02 is 2 %.
+double coreShareOf(const std::function<void()>& work);
 
 }  // namespace test
 GLOO_NAMESPACE_END

@@ -22,6 +22,8 @@ class GlooInfo(unittest.TestCase):
         self.assertRegex(result.stdout, r"(?m)^transports: auto, tcp, shm")
         self.assertRegex(result.stdout,
                          r"(?m)^host: (\d+ cores, \d+ NUMA|unknown)")
+        self.assertRegex(result.stdout, r"(?m)^this process: may run on \d+ "
+                         r"cores.*; more than \d+ ranks on this host share ")
         self.assertRegex(result.stdout, r"(?m)^  lo: 127\.0\.0\.1.*loopback")
         self.assertRegex(result.stdout, r"(?m)^  a TCP device uses: \w+")
         self.assertRegex(result.stdout, r"(?m)^RDMA devices:")
@@ -116,6 +118,36 @@ class GlooInfo(unittest.TestCase):
             self.assertEqual(rows[1]["algorithm"], "binomial")
             text = run("--algorithms", "--ranks", "4", "--tuning", file.name)
             self.assertRegex(text.stdout, r"(?m)^reduce +0 +776  rabenseifner")
+
+    def test_says_from_which_sizes_on_direct_collectives_do_what(self):
+        def told(path=None, ranks="4", *more):
+            result = run("--algorithms", "--transport", "shm", "--ranks", ranks,
+                         *(["--tuning", path] if path else []), *more)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return result.stdout
+        self.assertEqual(json.loads(told(None, "4", "--json"))
+                         ["direct_parameters"],
+                         {"flat_bytes": 16384, "halved_bytes": 32768,
+                          "in_place_bytes": 32768, "most_bytes": {}})
+        self.assertRegex(told(), r"(?m)^  reductions flat up to 16384 B, in "
+                         r"slices above; .* from 32768 B; chunks of a slot$")
+        self.assertRegex(told(None, "2"), "in halves, .* from 32768 B;")
+        with tempfile.NamedTemporaryFile("w") as file:
+            json.dump({"version": 1, "networks": [
+                {"transport": "shm", "ranks": 4, "latency": 1e-5,
+                 "overhead": 1e-6, "gap": 1e-6, "gap_per_byte": 1e-9,
+                 "reduce_per_byte": 1e-10, "copy_per_byte": 1e-10,
+                 "segment_bytes": 65536, "direct": {
+                     "flat_bytes": 1234, "in_place_bytes": 5678,
+                     "chunk_bytes": 65536,
+                     "most_bytes": {"alltoall": 999999}}}]}, file)
+            file.flush()
+            self.assertRegex(
+                told(file.name), r"flat up to 1234 B, .* from 5678 B; chunks of "
+                r"at most 65536 B; alltoall by the links above 999999 B\n")
+            self.assertEqual(
+                json.loads(told(file.name, "4", "--json"))["direct_parameters"]
+                ["most_bytes"], {"alltoall": 999999})
 
     def test_a_bad_tuning_file_is_status_1(self):
         with tempfile.NamedTemporaryFile("w") as file:

@@ -116,21 +116,72 @@ std::vector<std::string> directOnes(const algorithms::Selection& selection,
   return names;
 }
 
+// Of the collectives in `names`; no limit: not among them.
+nlohmann::json mostBytes(const algorithms::DirectParameters& parameters,
+                         const std::vector<std::string>& names) {
+  auto most = nlohmann::json::object();
+  for (const std::string& name : names) {
+    const size_t bytes = parameters.mostOf(*algorithms::findCollective(name));
+    if (bytes != algorithms::DirectParameters::kUnlimited) {
+      most[name] = bytes;
+    }
+  }
+  return most;
+}
+
+// As in a tuning file; null: nothing runs direct.
+nlohmann::json describe(const algorithms::DirectParameters& parameters,
+                        const std::vector<std::string>& names) {
+  if (names.empty()) {
+    return nullptr;
+  }
+  nlohmann::json object{{"flat_bytes", parameters.flatBytes},
+                        {"halved_bytes", parameters.halvedBytes},
+                        {"in_place_bytes", parameters.inPlaceBytes},
+                        {"most_bytes", mostBytes(parameters, names)}};
+  if (parameters.chunkBytes != algorithms::DirectParameters::kUnlimited) {
+    object["chunk_bytes"] = parameters.chunkBytes;
+  }
+  return object;
+}
+
+void printDirect(std::ostream& out, int ranks,
+                 const algorithms::DirectParameters& parameters,
+                 const std::vector<std::string>& names) {
+  out << "where all ranks share memory, these run direct, by none of the "
+         "below, unless the caller names one:";
+  for (const std::string& name : names) {
+    out << " " << name;
+  }
+  out << "\n  reductions "
+      << (ranks == 2 ? "in halves, where each rank has a core, from "
+                     : "flat up to ")
+      << (ranks == 2 ? parameters.halvedBytes : parameters.flatBytes) << " B"
+      << (ranks == 2 ? "" : ", in slices above")
+      << "; in memory of the shared allocator in place from "
+      << parameters.inPlaceBytes << " B; chunks of ";
+  if (parameters.chunkBytes == algorithms::DirectParameters::kUnlimited) {
+    out << "a slot";
+  } else {
+    out << "at most " << parameters.chunkBytes << " B";
+  }
+  const nlohmann::json most = mostBytes(parameters, names);
+  for (const auto& item : most.items()) {
+    out << "; " << item.key() << " by the links above " << item.value() << " B";
+  }
+  out << "\n";
+}
+
 void printHead(std::ostream& out, const AlgorithmsOptions& options,
-               unsigned cores, const std::vector<std::string>& direct) {
+               unsigned cores) {
   out << options.ranks << " ranks, " << options.transport << ", "
       << (cores == 0 ? "a core for each rank"
                      : std::to_string(cores) + " cores per host")
       << "; bytes: of the vector, or of all ranks' blocks together; us: as "
          "the model expects\n";
-  if (!direct.empty()) {
-    out << "where all ranks share memory, these run direct, by none of the "
-           "below, unless the caller names one:";
-    for (const std::string& name : direct) {
-      out << " " << name;
-    }
-    out << "\n";
-  }
+}
+
+void printColumns(std::ostream& out) {
   char line[160];
   std::snprintf(line, sizeof(line), "%-18s %12s %12s  %-20s %12s %12s %12s\n",
                 "collective", "from (B)", "to (B)", "algorithm", "segment (B)",
@@ -192,7 +243,11 @@ void printAlgorithms(std::ostream& out, const AlgorithmsOptions& options) {
   nlohmann::json rows = nlohmann::json::array();
   const auto direct = directOnes(selection, options);
   if (!options.json) {
-    printHead(out, options, profile.cores, direct);
+    printHead(out, options, profile.cores);
+    if (!direct.empty()) {
+      printDirect(out, options.ranks, selection.direct(), direct);
+    }
+    printColumns(out);
   }
   for (const Collective collective : algorithms::collectives()) {
     const auto ranges = decisions.ranges(collective);
@@ -207,6 +262,8 @@ void printAlgorithms(std::ostream& out, const AlgorithmsOptions& options) {
                           {"ranks", options.ranks},
                           {"cores", profile.cores},
                           {"direct", direct},
+                          {"direct_parameters",
+                           describe(selection.direct(), direct)},
                           {"decisions", rows}}
                .dump(1)
         << "\n";

@@ -1,4 +1,5 @@
 #include "gloo/config.h"
+#include "gloo/internal/cores.h"
 #include "tools/gloo_info/reports.h"
 #include "transport/base/topology.h"
 
@@ -22,6 +23,14 @@ bool printHost(std::ostream& out) {
     out << ", this thread on node " << home;
   }
   out << "\n";
+  const cpu_set_t cores = gloo::internal::allowedCores();
+  out << "this process: may run on " << CPU_COUNT(&cores) << " cores";
+  if (const auto& quotas = gloo::internal::ownCoreQuotas(); !quotas.empty()) {
+    out << ", for as much time as " << quotas.front().cores
+        << " have (a quota of its cgroup)";
+  }
+  out << "; more than " << gloo::internal::usableCores()
+      << " ranks on this host share cores\n";
   return true;
 }
 

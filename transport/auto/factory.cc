@@ -109,6 +109,14 @@ base::LinkCaps AutoFactory::caps(int peers) const {
   return caps;
 }
 
+std::vector<std::string> AutoFactory::kinds() const {
+  std::vector<std::string> kinds;
+  for (const auto& factory : factories_) {
+    kinds.push_back(factory->kind());
+  }
+  return kinds;
+}
+
 std::string AutoFactory::remedyFor(const base::LinkFactory& factory) const {
   return &factory == factories_.back().get() ? "" : remedy_;
 }

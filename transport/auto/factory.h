@@ -30,6 +30,7 @@ class AutoFactory final : public base::LinkFactory {
   AutoFactory(std::string kind, Factories factories, std::string remedy);
 
   std::string kind() const override { return kind_; }
+  std::vector<std::string> kinds() const override;
   // What a link of any kind offers at least, and needs at most.
   base::LinkCaps caps(int peers) const override;
   std::unique_ptr<base::PendingLink> prepare(int peers) override;

@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "gloo/common/logging.h"
-#include "gloo/internal/cores.h"
 #include "gloo/types.h"
 #include "transport/base/context.h"
+#include "transport/base/crowding.h"
 #include "transport/base/lifeline.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -22,8 +22,7 @@ using Name = MemorySharer::Name;
 struct Ability {
   uint8_t able = 0;
   Name name{};
-  cpu_set_t cores{};  // that it may run on
-  int32_t ranks = 0;  // that it shares them with: other contexts may have more
+  RankCores cores;
 };
 // From rank 0: whether there is some, under which token. (If not, some ranks
 // may have been given it nevertheless.)
@@ -183,13 +182,11 @@ Context::Scratch Context::shareFromFirst(Deadline deadline) {
   }
   bool able = allShared();
   std::vector<Name> takers;
-  cpu_set_t cores = internal::allowedCores();
-  int ranks = std::max(size(), domain().spread().ranks());
+  std::vector<RankCores> cores{RankCores::own(domain().spread().ranks())};
   for (const Ability& ability : abilities) {
     able = able && ability.able == kYes;
     takers.push_back(ability.name);
-    CPU_OR(&cores, &cores, &ability.cores);
-    ranks = std::max(ranks, ability.ranks);
+    cores.push_back(ability.cores);
   }
   std::shared_ptr<SharedMemory> memory;
   Offer offer;
@@ -200,12 +197,13 @@ Context::Scratch Context::shareFromFirst(Deadline deadline) {
       offer.slotBytes = DirectLanes::slotBytesFor(size());
       offer.token = sharer.makeToken();
       memory = sharer.give(DirectLanes::memoryBytes(size(), offer.slotBytes),
-                           offer.token, takers);
+                           offer.token, takers,
+                           DirectLanes::partsOf(offer.slotBytes, cores));
       DirectLanes::Preface& preface = DirectLanes::preface(*memory);
       preface.names[0] = sharer.name();
       std::copy(takers.begin(), takers.end(), preface.names.begin() + 1);
       preface.token = offer.token;
-      preface.crowded = ranks > CPU_COUNT(&cores) ? 1 : 0;
+      preface.crowded = isCrowded(cores) ? 1 : 0;
       offer.made = kYes;
     } catch (const IoException& e) {
       GLOO_INFO("rank 0: no memory for all ranks: ", e.what());
@@ -236,8 +234,7 @@ Context::Scratch Context::shareFromFirst(Deadline deadline) {
 
 Context::Scratch Context::shareFromOther(Deadline deadline) {
   Ability ability;
-  ability.cores = internal::allowedCores();
-  ability.ranks = domain().spread().ranks();
+  ability.cores = RankCores::own(domain().spread().ranks());
   Offer offer;
   if (allShared()) {
     auto lock = this->lock();

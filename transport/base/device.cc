@@ -22,6 +22,7 @@ Device::Device(DeviceInfo info, const SocketAddress& local,
   auto lock = domain_.lock();
   factory_ = makeFactory(domain_);
   try {
+    tally_ = std::make_shared<LinkTally>(factory_->kinds());
     connector_ = std::make_unique<Connector>(domain_, local);
     domain_.add(*this);
   } catch (...) {
@@ -46,8 +47,9 @@ Device::~Device() {
 }
 
 std::string Device::str() const {
-  return MakeString(info_.name, ", listening on ",
-                    connector_->endpoint().str());
+  const std::string links = tally_->str();
+  return MakeString(info_.name, ", listening on ", connector_->endpoint().str(),
+                    links.empty() ? "" : ", peers: ", links);
 }
 
 std::shared_ptr<transport::Context> Device::createContext(int rank, int size) {

@@ -13,6 +13,7 @@
 #include "transport/base/connector.h"
 #include "transport/base/fork.h"
 #include "transport/base/link.h"
+#include "transport/base/link_tally.h"
 #include "transport/base/messages.h"
 #include "transport/base/progress.h"
 
@@ -51,6 +52,9 @@ class Device final : public transport::Device, private Poller {
   Connector& connector() { return *connector_; }
   LinkFactory& factory() { return *factory_; }
   const LinkFactory& factory() const { return *factory_; }
+
+  // What it counts is part of str().
+  const std::shared_ptr<LinkTally>& tally() const { return tally_; }
 
   // Counts of the protocol; REQUIRES the domain's lock.
   internal::Statistics& counts() { return counts_; }
@@ -93,6 +97,7 @@ class Device final : public transport::Device, private Poller {
   std::atomic<uint64_t> directCalls_{0};
   Fifo<PumpEntry> pumps_;
   std::unique_ptr<LinkFactory> factory_;
+  std::shared_ptr<LinkTally> tally_;
   std::unique_ptr<Connector> connector_;
 };
 

@@ -220,6 +220,27 @@ size_t DirectLanes::memoryBytes(int ranks, size_t slotBytes) {
          LaneClaims::kLanes * DirectLane::memoryBytes(ranks, slotBytes);
 }
 
+// What a rank writes, several others read.
+std::vector<MemorySharer::Part> DirectLanes::partsOf(
+    size_t slotBytes, const std::vector<RankCores>& ranks) {
+  const auto size = static_cast<int>(ranks.size());
+  std::vector<MemorySharer::Part> parts;
+  for (size_t lane = 0; lane < LaneClaims::kLanes; lane++) {
+    size_t at = bytesBeforeLanes(size) +
+                lane * DirectLane::memoryBytes(size, slotBytes) +
+                bellBytes(size) + lineBytes(size);
+    for (int half = 0; half < 2; half++) {
+      for (const RankCores& rank : ranks) {
+        if (rank.node >= 0) {
+          parts.push_back({at, slotBytes, rank.node});
+        }
+        at += slotBytes;
+      }
+    }
+  }
+  return parts;
+}
+
 DirectLanes::Preface& DirectLanes::preface(const SharedMemory& memory) {
   static_assert(sizeof(Preface) <= kPage);
   return *reinterpret_cast<Preface*>(memory.data());

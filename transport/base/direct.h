@@ -7,9 +7,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "gloo/config.h"
 #include "gloo/internal/direct.h"
+#include "transport/base/crowding.h"
 #include "transport/base/fork.h"
 #include "transport/base/lane_claims.h"
 #include "transport/base/lent_memory.h"
@@ -69,12 +71,16 @@ class DirectLanes final : public internal::Direct {
   // Of the memory for so many ranks.
   static size_t memoryBytes(int ranks, size_t slotBytes);
 
+  // Of that memory: the slots of each rank whose node is known.
+  static std::vector<MemorySharer::Part> partsOf(
+      size_t slotBytes, const std::vector<RankCores>& ranks);
+
   // At the beginning of the memory; written before the others have it.
   struct Preface {
     // Where each rank is handed memory.
     std::array<MemorySharer::Name, kMaxRanks> names;
     MemorySharer::Name token;  // of this memory, and of what they lend
-    // There are more ranks than cores that any of them may run on.
+    // There are more ranks than cores: see isCrowded().
     uint8_t crowded;
   };
   static Preface& preface(const SharedMemory& memory);

@@ -255,10 +255,17 @@ class MemorySharer {
   virtual Name name() const = 0;
   // By which the takers know what they are given; random.
   virtual Name makeToken() = 0;
+  // Whole pages that should be on that node: see Topology::place().
+  struct Part {
+    size_t begin = 0;  // bytes
+    size_t bytes = 0;
+    int node = -1;
+  };
   // Makes `bytes`, whole pages, and gives them to those processes. Throws
   // IoException, when some of them may have it.
   virtual std::shared_ptr<SharedMemory> give(
-      size_t bytes, const Name& token, const std::vector<Name>& takers) = 0;
+      size_t bytes, const Name& token, const std::vector<Name>& takers,
+      const std::vector<Part>& parts) = 0;
   // What was given to this process with that token. Throws IoException, also
   // when it is not of that size.
   virtual std::shared_ptr<SharedMemory> take(size_t bytes,
@@ -292,6 +299,8 @@ class LinkFactory {
  public:
   virtual ~LinkFactory() = default;
   virtual std::string kind() const = 0;  // "tcp": must be equal on both sides
+  // Of its links, the best first.
+  virtual std::vector<std::string> kinds() const { return {kind()}; }
   // Of the links that it makes for a context with so many peers, unless a peer
   // has less.
   virtual LinkCaps caps(int peers) const = 0;

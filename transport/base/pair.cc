@@ -102,6 +102,7 @@ void Pair::get(transport::UnboundBuffer* buffer, const RemoteKey& key,
 
 void Pair::attach(std::unique_ptr<Link> link) {
   link_ = std::move(link);
+  counted_ = {context_.device().tally(), linkName()};
   caps_ = link_->caps();
   credits_ = granted_ = caps_.creditBytes;  // agreed by the hellos
   if (caps_.needsRegions) {

@@ -38,6 +38,7 @@
 #include "gloo/internal/channel.h"
 #include "gloo/transport/pair.h"
 #include "transport/base/link.h"
+#include "transport/base/link_tally.h"
 #include "transport/base/messages.h"
 #include "transport/base/progress.h"
 
@@ -352,6 +353,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   const int peer_;
   int localRank_ = 0;
   std::unique_ptr<Link> link_;
+  LinkTally::Entry counted_;  // the link
   LinkCaps caps_;
   bool byeSent_ = false;
   bool departed_ = false;  // the peer said bye, or this side closed the pair

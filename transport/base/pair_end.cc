@@ -104,6 +104,7 @@ void Pair::abandon() {
   if (link_ != nullptr) {
     link_->abandon();
     link_.reset();
+    counted_ = {};
   }
 }
 

@@ -379,8 +379,7 @@ milliseconds ProgressDomain::nextTimer() const {
 
 void ProgressDomain::setLocalRanks(int n, int before) {
   if (n > spread_.ranks()) {
-    const cpu_set_t cores = internal::allowedCores();
-    crowded_.store(n > CPU_COUNT(&cores), std::memory_order_relaxed);
+    crowded_.store(n > internal::usableCores(), std::memory_order_relaxed);
     spread_.setRanks(before, n);
   }
 }

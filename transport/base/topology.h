@@ -24,6 +24,8 @@ class Topology {
   // This machine's if it has several nodes, looked up at the first call, in
   // some milliseconds; else one that knows nothing.
   static const Topology& instance();
+  // For tests: another one, which has to stay; null: what instance() finds.
+  static void replaceInstance(const Topology* topology);
 
   // This machine's; or one that hwloc makes up, for tests: "numa:2 core:4
   // pu:2".

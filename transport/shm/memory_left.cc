@@ -6,11 +6,11 @@
 #include <limits>
 #include <new>
 #include <optional>
-#include <sstream>
 #include <string_view>
 #include <vector>
 
 #include "gloo/common/error.h"
+#include "gloo/internal/cgroups.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
@@ -98,66 +98,6 @@ uint64_t leftIn(const std::string& group, const Version& version,
                   left(version.swapLimit, version.swapUsage, dropped));
 }
 
-// Where the cgroups of one hierarchy are to be seen.
-struct Mount {
-  const Version* version;
-  std::string top;  // the group that is seen at `point`
-  std::string point;
-};
-
-bool hasWord(const std::string& list, std::string_view word) {
-  std::istringstream words(list);
-  for (std::string one; std::getline(words, one, ',');) {
-    if (one == word) {
-      return true;
-    }
-  }
-  return false;
-}
-
-// See proc(5): "36 35 0:30 /top /point options [tags] - type source options".
-std::vector<Mount> mounts(const std::string& root) {
-  std::vector<Mount> found;
-  std::ifstream file(root + "/proc/self/mountinfo");
-  for (std::string line; std::getline(file, line);) {
-    const size_t dash = line.find(" - ");
-    if (dash == std::string::npos) {
-      continue;
-    }
-    std::istringstream before(line.substr(0, dash));
-    std::istringstream after(line.substr(dash + 3));
-    std::string skipped, top, point, type, source, options;
-    before >> skipped >> skipped >> skipped >> top >> point;
-    after >> type >> source >> options;
-    if (type == "cgroup2") {
-      found.push_back({&second(), top, point});
-    } else if (type == "cgroup" && hasWord(options, "memory")) {
-      found.push_back({&first(), top, point});
-    }
-  }
-  return found;
-}
-
-// This process's group in that hierarchy, and all above it that can be seen.
-uint64_t leftBelow(const std::string& root, const Mount& mount,
-                   std::string group, uint64_t swap) {
-  const std::string top = mount.top == "/" ? "" : mount.top;
-  const bool isBelow = group.compare(0, top.size(), top) == 0 &&
-                       (group.size() == top.size() || group[top.size()] == '/');
-  // Outside of what is mounted here: only the top can be looked at.
-  group = isBelow ? group.substr(top.size()) : std::string();
-  uint64_t left = kUnlimited;
-  for (;;) {
-    left = std::min(left,
-                    leftIn(root + mount.point + group, *mount.version, swap));
-    const size_t slash = group.rfind('/');
-    if (slash == std::string::npos) {
-      return left;
-    }
-    group.resize(slash);
-  }
-}
-
 }  // namespace
 
 uint64_t memoryLeft(const std::string& root) {
@@ -165,25 +105,10 @@ uint64_t memoryLeft(const std::string& root) {
   const uint64_t swap = 1024 * sumOf(machine, {"SwapFree:"}).value_or(0);
   const auto available = sumOf(machine, {"MemAvailable:"});
   uint64_t left = available ? sum(1024 * *available, swap) : kUnlimited;
-  const std::vector<Mount> seen = mounts(root);
-  // "4:memory:/group", or "0::/group" of the second version.
-  std::ifstream file(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    const size_t one = line.find(':');
-    const size_t two = line.find(':', one + 1);
-    if (one == std::string::npos || two == std::string::npos) {
-      continue;
-    }
-    const std::string controllers = line.substr(one + 1, two - one - 1);
-    const Version* version = controllers.empty()              ? &second()
-                             : hasWord(controllers, "memory") ? &first()
-                                                              : nullptr;
-    for (const Mount& mount : seen) {
-      if (mount.version == version) {
-        left =
-            std::min(left, leftBelow(root, mount, line.substr(two + 1), swap));
-      }
-    }
+  for (const internal::Cgroup& group : internal::cgroupsOf("memory", root)) {
+    left = std::min(
+        left,
+        leftIn(group.directory, group.version == 1 ? first() : second(), swap));
   }
   return left;
 }

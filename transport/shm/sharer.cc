@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "gloo/common/error.h"
+#include "transport/base/topology.h"
 #include "transport/shm/allocation.h"
 #include "transport/shm/local.h"
 #include "transport/shm/sealed_memory.h"
@@ -31,8 +32,14 @@ Secret loanOf(uint64_t id, const Secret& token) {
 }  // namespace
 
 std::shared_ptr<base::SharedMemory> ShmSharer::give(
-    size_t bytes, const Name& token, const std::vector<Name>& takers) {
+    size_t bytes, const Name& token, const std::vector<Name>& takers,
+    const std::vector<Part>& parts) {
   auto memory = std::make_shared<SealedMemory>(bytes);
+  // Pages that others have mapped are not moved.
+  for (const Part& part : parts) {
+    base::Topology::instance().place(memory->data() + part.begin, part.bytes,
+                                     part.node);
+  }
   for (const Name& taker : takers) {
     handOver(dial(taker), token, memory->descriptor());
   }

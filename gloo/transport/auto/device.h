@@ -33,9 +33,10 @@ struct GLOO_API DeviceAttr {
 // Each pair of ranks finds out for itself, when it connects, what it can use:
 // shared memory by sharing it, never by the names of hosts; RDMA where both
 // have an active port and a queue pair can be made; else TCP. Both ranks go by
-// the answer of the one that was called. What was chosen is logged (INFO) and
-// named in errors, what may be chosen is in str(). Throws as tcp::CreateDevice
-// does; that there is no RDMA device, or no libibverbs, is no error.
+// the answer of the one that was called. What was chosen for a peer is logged
+// (INFO) and named in errors; what may be chosen is in str(), and what was for
+// how many peers. Throws as tcp::CreateDevice does; that there is no RDMA
+// device, or no libibverbs, is no error.
 // Memory of a GPU is refused, since not all links reach it: those of an ibverbs
 // device do.
 GLOO_API std::shared_ptr<Device> CreateDevice(const DeviceAttr& attr = {});

@@ -2,11 +2,14 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <sstream>
+#include <thread>
 
 #include "gloo/common/logging.h"
+#include "gloo/common/string.h"
 #include "gloo/internal/channel.h"
+#include "gloo/rendezvous/prefix_store.h"
 #include "gloo/transport/auto/device.h"
+#include "gloo/transport/shm/device.h"
 #include "gloo/transport/tcp/device.h"
 #include "gloo/transport/unbound_buffer.h"
 #include "tests/support/spawn.h"
@@ -24,6 +27,16 @@ std::shared_ptr<transport::Device> makeDevice(bool shm) {
 
 std::string linkTo(transport::Context& context, int peer) {
   return dynamic_cast<internal::Channel&>(context).linkName(peer);
+}
+
+std::shared_ptr<transport::Context> connectOver(
+    const std::shared_ptr<transport::Device>& device, const Seat& seat,
+    const std::string& name) {
+  auto context = device->createContext(seat.rank, seat.size);
+  context->setTimeout(contextTimeout());
+  context->createAndConnectAllPairs(
+      std::make_shared<rendezvous::PrefixStore>(name, seat.store));
+  return context;
 }
 
 TEST(ChoiceTest, RanksOfOneHostShareMemory) {
@@ -57,33 +70,109 @@ TEST(ChoiceTest, APairWithoutSharedMemoryUsesTcp) {
   EXPECT_EQ(overShm, 2);
 }
 
-// In the device's text there is what it may use, in the log what it does.
-TEST(ChoiceTest, TheChoiceForEachPeerIsLogged) {
+// What ranks of processes or threads log meanwhile.
+template <typename Body>
+std::string logOf(const Body& body) {
   const LogLevel before = logLevel();
   setLogLevel(LogLevel::INFO);
   testing::internal::CaptureStderr();
-  std::atomic<int> made{0};
-  spawn(
-      Mode::kThreads, [&] { return makeDevice(made++ != 0); }, 3,
-      [](const std::shared_ptr<transport::Context>&) {});
-  const std::string log = testing::internal::GetCapturedStderr();
+  body();
   setLogLevel(before);
-  int overShm = 0;
-  int overTcp = 0;
-  std::istringstream lines(log);
-  for (std::string line; std::getline(lines, line);) {
-    overShm += line.find(" over shm process ") != std::string::npos ? 1 : 0;
-    overTcp += line.find(" over tcp ") != std::string::npos ? 1 : 0;
+  return testing::internal::GetCapturedStderr();
+}
+
+void expectLine(const std::string& log, int rank, int peer,
+                const std::string& what) {
+  const std::string line =
+      MakeString("rank ", rank, ": rank ", peer, " ", what);
+  EXPECT_NE(std::string::npos, log.find(line)) << line << "\nnot in:\n" << log;
+}
+
+TEST(ChoiceTest, TheChoiceForEachPeerIsLogged) {
+  for (const Mode mode : {Mode::kThreads, Mode::kProcesses}) {
+    const std::string log = logOf([&] {
+      spawnSeats(mode, 3, [](const Seat& seat) {
+        const auto device = makeDevice(seat.rank != 2);
+        connectOver(device, seat, "log");
+      });
+    });
+    for (int rank = 0; rank < 3; rank++) {
+      for (int peer = 0; peer < 3; peer++) {
+        if (peer != rank) {
+          expectLine(
+              log, rank, peer,
+              rank == 2 || peer == 2 ? "over tcp " : "over shm process ");
+        }
+      }
+    }
   }
-  // Both ends of each pair.
-  EXPECT_EQ(overShm, 2) << log;
-  EXPECT_EQ(overTcp, 4) << log;
+}
+
+// By the rank that was called.
+TEST(ChoiceTest, WhyAnotherLinkWasNotChosenIsLogged) {
+  const std::string log = logOf([&] {
+    spawnSeats(Mode::kProcesses, 2, [](const Seat& seat) {
+      ::setenv("GLOO_HOST_ID", std::to_string(seat.rank).c_str(), 1);
+      connectOver(makeDevice(true), seat, "log");
+    });
+  });
+  const std::string why = " not over shm: ";
+  const size_t at = log.find(why);
+  ASSERT_NE(std::string::npos, at) << log;
+  EXPECT_NE(std::string::npos, log.find("GLOO_HOST_ID", at)) << log;
+  expectLine(log, 0, 1, "over tcp ");
+  expectLine(log, 1, 0, "over tcp ");
 }
 
 TEST(ChoiceTest, TheDeviceSaysWhatItMayUse) {
   EXPECT_NE(makeDevice(true)->str().find("auto, shm or "), std::string::npos);
   EXPECT_NE(makeDevice(true)->str().find("tcp, lo"), std::string::npos);
   EXPECT_EQ(makeDevice(false)->str().find("shm"), std::string::npos);
+}
+
+std::string peersOf(const transport::Device& device) {
+  const std::string text = device.str();
+  const size_t at = text.find(", peers: ");
+  return at == std::string::npos ? "" : text.substr(at + 9);
+}
+
+// Also while another thread asks for it.
+TEST(ChoiceTest, TheDeviceSaysWhatItUsesForHowManyPeers) {
+  spawnSeats(Mode::kThreads, 3, [](const Seat& seat) {
+    const auto device = makeDevice(seat.rank != 2);
+    EXPECT_EQ("", peersOf(*device));
+    std::atomic<bool> over{false};
+    std::thread reader([&] {
+      while (!over) {
+        device->str();
+        std::this_thread::yield();
+      }
+    });
+    auto one = connectOver(device, seat, "one");
+    EXPECT_EQ(seat.rank == 2 ? "2 over tcp" : "1 over shm, 1 over tcp",
+              peersOf(*device));
+    auto two = connectOver(device, seat, "two");
+    EXPECT_EQ(seat.rank == 2 ? "4 over tcp" : "2 over shm, 2 over tcp",
+              peersOf(*device));
+    over = true;
+    reader.join();
+    one.reset();
+    EXPECT_EQ(seat.rank == 2 ? "2 over tcp" : "1 over shm, 1 over tcp",
+              peersOf(*device));
+    two.reset();
+    EXPECT_EQ("", peersOf(*device));
+  });
+}
+
+TEST(ChoiceTest, DevicesOfOneKindSayHowManyPeersTheyHave) {
+  spawnSeats(Mode::kThreads, 2, [](const Seat& seat) {
+    const auto device = makeDevice(false);
+    const auto context = connectOver(device, seat, "tcp");
+    EXPECT_EQ("1 over tcp", peersOf(*device));
+    const auto shm = transport::shm::CreateDevice();
+    const auto other = connectOver(shm, seat, "shm");
+    EXPECT_EQ("1 over shm", peersOf(*shm));
+  });
 }
 
 std::shared_ptr<transport::Device> makeTcp(bool shm) {

@@ -1,9 +1,22 @@
 #include "transport/base/topology.h"
 
 #include <gtest/gtest.h>
+#include <linux/mempolicy.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <memory>
+#include <vector>
+
+#include "gloo/barrier.h"
+#include "gloo/context.h"
+#include "gloo/transport/shm/device.h"
+#include "gloo/types.h"
+#include "tests/algorithms/lanes.h"
+#include "tests/support/spawn.h"
+#include "transport/base/direct.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -43,18 +56,109 @@ TEST(TopologyTest, OneNodeIsNothingToChooseFrom) {
   }
 }
 
-// Wherever it ends up.
-TEST(TopologyTest, PlacedMemoryCanBeUsed) {
-  constexpr size_t kBytes = 1 << 20;
-  void* const memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
-                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  const Topology here("");
-  for (const int node : {0, 1000, Topology::kUnknown}) {
-    here.place(memory, kBytes, node);
-    std::memset(memory, node, kBytes);
+// The node on which the system is asked to have it; kUnknown: it was not.
+int policyOf(const void* memory) {
+  int mode = MPOL_DEFAULT;
+  unsigned long nodes[16] = {};
+  const long failed = ::syscall(SYS_get_mempolicy, &mode, nodes,
+                                8 * sizeof(nodes), memory, MPOL_F_ADDR);
+  return failed != 0 || mode == MPOL_DEFAULT
+             ? Topology::kUnknown
+             : __builtin_ctzl(nodes[0] != 0 ? nodes[0] : 1UL << 63);
+}
+
+class SharedPages {
+ public:
+  static constexpr size_t kBytes = 1 << 20;
+  SharedPages()
+      : memory_(::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+    EXPECT_NE(memory_, MAP_FAILED);
   }
-  ::munmap(memory, kBytes);
+  ~SharedPages() { ::munmap(memory_, kBytes); }
+  SharedPages(const SharedPages&) = delete;
+  SharedPages& operator=(const SharedPages&) = delete;
+  void* get() const { return memory_; }
+
+ private:
+  void* const memory_;
+};
+
+// Some containers forbid to ask for it, and some libraries cannot.
+bool canPlace() {
+  const SharedPages pages;
+  unsigned long node = 1;
+  return known() && ::syscall(SYS_mbind, pages.get(), SharedPages::kBytes,
+                              MPOL_PREFERRED, &node, 64, 0) == 0;
+}
+
+TEST(TopologyTest, MemoryIsPlacedWhereItIsAskedFor) {
+  const SharedPages pages;
+  const Topology here("");
+  EXPECT_EQ(policyOf(pages.get()), Topology::kUnknown);
+  here.place(pages.get(), SharedPages::kBytes, Topology::kUnknown);
+  EXPECT_EQ(policyOf(pages.get()), Topology::kUnknown);
+  here.place(pages.get(), SharedPages::kBytes, 0);
+  const int placed = canPlace() ? 0 : Topology::kUnknown;
+  EXPECT_EQ(policyOf(pages.get()), placed);
+  // A node that is not there. The memory can be used all the same.
+  here.place(pages.get(), SharedPages::kBytes, 1000);
+  EXPECT_EQ(policyOf(pages.get()), placed);
+  std::memset(pages.get(), 1, SharedPages::kBytes);
+}
+
+// ---- Lanes ----
+
+TEST(LanePlaces, EachRanksSlotsAreOnItsNode) {
+  constexpr size_t kSlot = 16384;
+  constexpr size_t kPage = 4096;
+  std::vector<RankCores> ranks(3);
+  ranks[0].node = 4;
+  ranks[2].node = 5;  // that of rank 1 is not known
+  const auto parts = DirectLanes::partsOf(kSlot, ranks);
+  ASSERT_EQ(parts.size(), 4u * 2 * 2);  // lanes, halves, ranks
+  size_t last = 0;
+  for (size_t i = 0; i < parts.size(); i++) {
+    EXPECT_EQ(parts[i].node, i % 2 == 0 ? 4 : 5);
+    EXPECT_EQ(parts[i].bytes, kSlot);
+    EXPECT_EQ(parts[i].begin % kPage, 0u);
+    EXPECT_GE(parts[i].begin, last);
+    last = parts[i].begin + kSlot;
+    if (i % 2 == 1) {
+      EXPECT_EQ(parts[i].begin, parts[i - 1].begin + 2 * kSlot);
+    }
+  }
+  EXPECT_EQ(last, DirectLanes::memoryBytes(3, kSlot));
+  EXPECT_TRUE(DirectLanes::partsOf(kSlot, {RankCores(), RankCores()}).empty());
+}
+
+// This host's only node, say, as if there were others.
+TEST(LanePlaces, AreAskedForWhenRanksConnect) {
+  using test::laneOf;
+  const Topology here("");
+  Topology::replaceInstance(&here);
+  const int node = canPlace() ? here.home() : Topology::kUnknown;
+  for (const int size : {2, 3}) {
+    test::spawnContexts(
+        test::Mode::kProcesses, [] { return shm::CreateDevice(); }, size,
+        [&](const std::shared_ptr<gloo::Context>& context) {
+          for (uint32_t tag = 0; tag < 2; tag++) {
+            const internal::Lane& lane =
+                laneOf(context, kBarrierSlotPrefix, tag);
+            for (int rank = 0; rank < context->size; rank++) {
+              for (const uint64_t round : {0, 1}) {
+                const char* const slot = lane.slot(rank, round);
+                EXPECT_EQ(policyOf(slot), node);
+                EXPECT_EQ(policyOf(slot + lane.slotBytes() - 1), node);
+                EXPECT_EQ(policyOf(&lane.line(rank, round)),
+                          Topology::kUnknown);
+              }
+            }
+          }
+          barrier(BarrierOptions(context));
+        });
+  }
+  Topology::replaceInstance(nullptr);
 }
 
 }  // namespace

@@ -1,0 +1,54 @@
+// How collectives on memory that all ranks have mapped (algorithms/direct.h)
+// choose their way: what is shipped, or what a tuning file says. Equal on all
+// ranks.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <limits>
+
+#include "algorithms/catalogue.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+
+// All in bytes.
+struct DirectParameters {
+  static constexpr size_t kUnlimited = std::numeric_limits<size_t>::max();
+  // In a chunk that is as short as this, each of the most ranks has a line.
+  static constexpr size_t kLeastChunk = 8 << 10;
+  // What rides in the lines is never in place.
+  static constexpr size_t kLeastInPlace = 128;
+
+  // A reduction of more than two ranks: up to here everybody reads everything,
+  // longer vectors are cut into a slice for each rank.
+  size_t flatBytes = 0;
+  // An allreduce of two ranks that have a core each: shorter vectors are
+  // reduced as a whole by both, of longer ones each rank reduces a half.
+  size_t halvedBytes = 0;
+  // Vectors (or parts of them) of the shared allocator are worked on in place
+  // from here on: shorter ones are copied in less time than one more round
+  // takes. (More than two ranks: and above flatBytes.)
+  size_t inPlaceBytes = 0;
+  // Of what does not fit a slot, so much at a time, where slots are longer.
+  size_t chunkBytes = kUnlimited;
+  // Longer vectors (sharedBytes()) take the links, by collective.
+  std::array<size_t, kCollectiveNumbers> mostBytes = unlimited();
+
+  size_t mostOf(Collective collective) const {
+    return mostBytes[static_cast<size_t>(collective)];
+  }
+
+ private:
+  static constexpr std::array<size_t, kCollectiveNumbers> unlimited() {
+    std::array<size_t, kCollectiveNumbers> all{};
+    all.fill(kUnlimited);
+    return all;
+  }
+};
+
+// What the library knows without a file.
+DirectParameters shippedDirectParameters(int ranks);
+
+}  // namespace algorithms
+GLOO_NAMESPACE_END

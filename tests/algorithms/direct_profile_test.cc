@@ -1,0 +1,215 @@
+// The way that a collective takes where all ranks share memory is what rank 0's
+// tuning file says, on all ranks: told by the number of rounds in its lane.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gloo/allreduce.h"
+#include "gloo/common/error.h"
+#include "gloo/context.h"
+#include "gloo/rendezvous/context.h"
+#include "gloo/transport/shm/allocate.h"
+#include "gloo/transport/shm/device.h"
+#include "gloo/types.h"
+#include "tests/algorithms/lanes.h"
+#include "tests/support/collectives.h"
+#include "tests/support/spawn.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+using ContextPtr = std::shared_ptr<Context>;
+
+constexpr uint64_t kFlatOrSwapped = 1;
+constexpr uint64_t kHalved = 2;   // one chunk
+constexpr uint64_t kInPlace = 2;  // to offer, and to end
+constexpr uint64_t kStaged = 3;   // one chunk
+
+// What a tuning file says of that many ranks.
+std::string text(int ranks, const std::string& direct) {
+  return R"({"version": 1, "networks": [{"transport": "shm", "ranks": )" +
+         std::to_string(ranks) +
+         R"(, "latency": 1e-5, "overhead": 1e-6, "gap": 2e-6,
+             "gap_per_byte": 1e-9, "reduce_per_byte": 1e-10,
+             "copy_per_byte": 2e-10, "segment_bytes": 50000, "direct": )" +
+         direct + "}]}";
+}
+
+void useFile(const ScratchDirectory& directory, const std::string& name,
+             const std::string& content) {
+  const std::string path = directory.path() + "/" + name;
+  std::ofstream(path) << content;
+  ASSERT_EQ(0, ::setenv("GLOO_TUNING_FILE", path.c_str(), 1));
+}
+
+ContextPtr connect(const Seat& seat) {
+  auto context = std::make_shared<rendezvous::Context>(seat.rank, seat.size);
+  context->setTimeout(contextTimeout());
+  auto device = transport::shm::CreateDevice();
+  context->connectFullMesh(seat.store, device);
+  return context;
+}
+
+// On ranks of which the first alone has a file; without `direct` none has.
+void onRanks(int size, const std::string& direct,
+             const std::function<void(const ContextPtr&)>& fn) {
+  const ScratchDirectory directory;
+  spawnSeats(Mode::kProcesses, size, [&](Seat& seat) {
+    ::unsetenv("GLOO_TUNING_FILE");
+    if (seat.rank == 0 && !direct.empty()) {
+      useFile(directory, "tuning.json", text(seat.size, direct));
+    }
+    fn(connect(seat));
+  });
+}
+
+// Of an allreduce in that memory. None: it took the links.
+uint64_t roundsIn(const ContextPtr& context, int* values, size_t bytes) {
+  const size_t count = bytes / sizeof(int);
+  AllreduceOptions opts(context);
+  opts.setOutput(values, count);
+  opts.setReduceFunction(testing_support::adder<int>());
+  // Once the memory is known.
+  std::fill_n(values, count, 1);
+  allreduce(opts);
+  const uint64_t before = laneOf(context, kAllreduceSlotPrefix, 0).round();
+  std::fill_n(values, count, context->rank + 1);
+  allreduce(opts);
+  const int sum = context->size * (context->size + 1) / 2;
+  EXPECT_EQ(std::vector<int>(count, sum),
+            std::vector<int>(values, values + count));
+  return laneOf(context, kAllreduceSlotPrefix, 0).round() - before;
+}
+
+uint64_t roundsOf(const ContextPtr& context, size_t bytes) {
+  std::vector<int> values(bytes / sizeof(int));
+  return roundsIn(context, values.data(), bytes);
+}
+
+TEST(DirectProfile, SaysUpToWhichSizeReductionsAreFlat) {
+  onRanks(3, "", [](const ContextPtr& context) {
+    EXPECT_EQ(kFlatOrSwapped, roundsOf(context, 8000));
+  });
+  onRanks(3, R"({"flat_bytes": 7999})", [](const ContextPtr& context) {
+    EXPECT_EQ(kStaged, roundsOf(context, 8000));
+    EXPECT_EQ(kFlatOrSwapped, roundsOf(context, 7996));
+  });
+}
+
+// Nothing that does not fit its slot is flat.
+TEST(DirectProfile, SlotsLimitWhatIsFlat) {
+  onRanks(3, R"({"flat_bytes": 1e15})", [](const ContextPtr& context) {
+    const size_t slot = laneOf(context, kAllreduceSlotPrefix, 0).slotBytes();
+    EXPECT_EQ(kFlatOrSwapped, roundsOf(context, slot));
+    EXPECT_LT(kFlatOrSwapped, roundsOf(context, slot + 4));
+  });
+}
+
+TEST(DirectProfile, SaysHowMuchOfASlotIsUsed) {
+  onRanks(3, "", [](const ContextPtr& context) {
+    EXPECT_EQ(kStaged, roundsOf(context, 80000));
+  });
+  onRanks(3, R"({"chunk_bytes": 8192})", [](const ContextPtr& context) {
+    // Three slices of 2688 bytes: ten chunks.
+    EXPECT_EQ(kStaged + 9, roundsOf(context, 80000));
+  });
+}
+
+TEST(DirectProfile, SaysFromWhichSizeOnTwoRanksTakeAHalfEach) {
+  onRanks(2, "", [](const ContextPtr& context) {
+    const bool crowded = laneOf(context, kAllreduceSlotPrefix, 0).crowded();
+    EXPECT_EQ(crowded ? kFlatOrSwapped : kHalved, roundsOf(context, 40000));
+  });
+  onRanks(2, R"({"halved_bytes": 40001})", [](const ContextPtr& context) {
+    EXPECT_EQ(kFlatOrSwapped, roundsOf(context, 40000));
+  });
+}
+
+TEST(DirectProfile, SaysFromWhichSizeOnSharedMemoryIsUsedInPlace) {
+  const auto rounds = [](const ContextPtr& context, size_t bytes) {
+    auto memory = transport::shm::allocate(bytes);
+    return roundsIn(context, static_cast<int*>(memory.data()), bytes);
+  };
+  onRanks(2, "", [&](const ContextPtr& context) {
+    EXPECT_EQ(kFlatOrSwapped, rounds(context, 16384));
+  });
+  onRanks(2, R"({"in_place_bytes": 8192})", [&](const ContextPtr& context) {
+    EXPECT_EQ(kInPlace, rounds(context, 16384));
+    EXPECT_EQ(kFlatOrSwapped, rounds(context, 8000));
+  });
+}
+
+// The least that it may say, with every collective.
+TEST(DirectProfile, TheLeastSizesGiveWhatTheOracleSays) {
+  const std::string least =
+      R"({"flat_bytes": 0, "halved_bytes": 0, "in_place_bytes": 128,
+          "chunk_bytes": 8192})";
+  for (const int size : {2, 3}) {
+    onRanks(size, least, [](const ContextPtr& context) {
+      using namespace testing_support;
+      unsigned seed = 0;
+      for (const auto memory :
+           {VectorMemory::kOrdinary, VectorMemory::kArena}) {
+        VectorArena::mine().use(memory);
+        for (const size_t count : {1, 20, 40, 50, 700, 9001}) {
+          for (size_t which = 0; which < kChecks; which++) {
+            const Call call{count, static_cast<int>(seed), seed % 2 == 1, 0,
+                            seed};
+            ASSERT_EQ("", checkCollective<Triple>(which, context, call))
+                << context->size << " ranks, " << count;
+            seed++;
+          }
+        }
+      }
+      VectorArena::mine().use(VectorMemory::kOrdinary);
+    });
+  }
+}
+
+TEST(DirectProfile, SaysWhichVectorsTakeTheLinks) {
+  onRanks(3, R"({"most_bytes": {"allreduce": 5000}})",
+          [](const ContextPtr& context) {
+            EXPECT_EQ(0u, roundsOf(context, 5004));
+            EXPECT_EQ(kFlatOrSwapped, roundsOf(context, 5000));
+          });
+}
+
+TEST(DirectProfile, IsOneForAllRanks) {
+  const ScratchDirectory directory;
+  spawnSeats(Mode::kProcesses, 2, [&](Seat& seat) {
+    useFile(directory, std::to_string(seat.rank),
+            text(2, R"({"halved_bytes": )" + std::to_string(seat.rank) + "}"));
+    try {
+      connect(seat);
+      ADD_FAILURE() << "rank " << seat.rank << " is connected";
+    } catch (const IoException& e) {
+      EXPECT_NE(std::string::npos,
+                std::string(e.what()).find("GLOO_TUNING_FILE is"))
+          << e.what();
+    }
+  });
+}
+
+TEST(DirectProfile, WhatMakesNoSenseIsAnErrorOnAllRanks) {
+  onRanks(2, R"({"chunk_bytes": 100})", [](const ContextPtr& context) {
+    try {
+      roundsOf(context, 400);
+      ADD_FAILURE() << "rank " << context->rank << " accepts it";
+    } catch (const InvalidOperationException& e) {
+      EXPECT_NE(std::string::npos,
+                std::string(e.what()).find("networks[0].direct.chunk_bytes: "
+                                           "expected a number from 8192"))
+          << e.what();
+    }
+  });
+}
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

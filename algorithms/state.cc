@@ -268,7 +268,7 @@ void State::runPlan(const Lease& lease, const Request& request,
   run.own = arguments.own;
   run.slot = Slot::build(arguments.prefix, arguments.tag);
   elsewhere_.fetch_add(1, std::memory_order_relaxed);
-  run.check = channel_.begin(run.slot, plan.check());
+  run.check = channel_.begin(run.slot, plan.check(), plan.details());
   run.collective = nameOf(request.collective);
   run.algorithm = plan.algorithm().name;
   run.tag = arguments.tag;
@@ -309,7 +309,7 @@ bool State::runDirect(const Request& request, const Arguments& arguments,
         word.check, internal::sequenceAfter(previous.sequence));
     word.announces = true;
   } else {
-    word.check = channel_.begin(slot, word.check);
+    word.check = channel_.begin(slot, word.check, nullptr);
     if (previous.tag != tag) {
       lane->earlierRound = lane->round();
       lane->earlierTag = previous.tag;

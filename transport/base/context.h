@@ -205,7 +205,6 @@ class Context final : public transport::Context,
   void tellAwaited();  // to who should send what collectives wait for
   void failMismatch(uint64_t tag, const internal::Statement& one,
                     const internal::Statement& other);
-  // Between that and the failure; see context_dispute.cc.
   bool disputing() const { return dispute_ != nullptr; }
   void onDispute(const Dispute& theirs);
   void endDispute();
@@ -322,6 +321,7 @@ class Context final : public transport::Context,
   std::string linkNameLocked(int peer) const;
   // context_memory.cc
   bool needsRegions() const;
+  KeptMemory* keptFor(const Operation& op) const;
 
   // context_mesh.cc
   void addPeerLocked(const internal::PeerAddress& peer);
@@ -377,7 +377,7 @@ class Context final : public transport::Context,
   bool byeSaid_ = false;  // to all pairs that are linked
   bool complete_ = false;
   internal::CausePtr cause_;
-  internal::CausePtr dispute_;  // what will be the cause, at the latest soon
+  internal::CausePtr dispute_;  // the cause, soon; see context_dispute.cc
   Agreement agreement_;
   std::string refusal_;  // told to everyone who calls
   std::vector<std::unique_ptr<transport::Pair>> pairs_;

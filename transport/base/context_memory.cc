@@ -200,17 +200,29 @@ void Context::forgetKept(KeptMemory& kept) {
   }
 }
 
-// Of kept memory that begins at the same byte or before the operation's, the
-// nearest; else for the operation alone. It may be another owner's, which goes
-// first.
-void Context::registerFor(Operation& op, Rights rights) {
-  if (auto it = kept_.upper_bound(op.data); it != kept_.begin()) {
-    KeptMemory& nearest = *std::prev(it)->second;
-    if (nearest.holds(op)) {
-      op.regionOffset = nearest.offsetOf(op);
-      op.region = nearest.regionFor(rights);
-      return;
+// Of kept memory that begins at the same byte or before the operation's: the
+// nearest kLooks of it are looked at. The longest, and of those the oldest: a
+// caller's buffer rather than what is kept for one call. Null: there is none.
+KeptMemory* Context::keptFor(const Operation& op) const {
+  constexpr int kLooks = 8;
+  KeptMemory* best = nullptr;
+  auto it = kept_.upper_bound(op.data);
+  for (int look = 0; look < kLooks && it != kept_.begin(); look++) {
+    KeptMemory& kept = *(--it)->second;
+    if (kept.holds(op) && (best == nullptr || kept.bytes() >= best->bytes())) {
+      best = &kept;
     }
+  }
+  return best;
+}
+
+// Else for the operation alone. The kept memory may be another owner's, which
+// goes first.
+void Context::registerFor(Operation& op, Rights rights) {
+  if (KeptMemory* const kept = keptFor(op)) {
+    op.regionOffset = kept->offsetOf(op);
+    op.region = kept->regionFor(rights);
+    return;
   }
   op.region = registerMemory(op.data, op.bytes, memoryKindOf(op.data, op.bytes),
                              rights);

@@ -24,6 +24,7 @@ class KeptMemory final : public internal::KeptMemory {
   ~KeptMemory() override;
 
   const char* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
   bool holds(const internal::Operation& op) const;
   size_t offsetOf(const internal::Operation& op) const {
     return static_cast<size_t>(op.data - data_);

@@ -153,8 +153,8 @@ State& State::of(Context& context) {
 Lease State::checkOut(const Request& wanted, uint64_t slot) {
   const uint64_t tag = internal::tagOf(slot);
   Lease lease = checkOutAny(overLinks(wanted), slot);
-  // In this order: runDirect() looks at the plans, then enters a lane.
-  if (direct_ != nullptr && direct_->isRunning(tag)) {
+  // In this order: see RunningTags.
+  if (direct_ != nullptr && inLanes_.has(tag)) {
     throwTagInUse(wanted, (slot >> 24) & 0xffffffff);
   }
   return lease;
@@ -287,10 +287,12 @@ bool State::runDirect(const Request& request, const Arguments& arguments,
                       uint64_t check) {
   const uint64_t slot = Slot::build(arguments.prefix, arguments.tag);
   const uint64_t tag = internal::tagOf(slot);
-  if (running_.load(std::memory_order_relaxed) > 0) {
+  RunningTags::Entry entry(inLanes_, tag);
+  if (running_.load(std::memory_order_seq_cst) > 0) {
     MutexLock lock(mutex_);
     refuseIfPlanned(request, slot);
   }
+  entry.goOn();
   const LaneUse use(*direct_, tag, arguments.timeout);
   if (use.entry().inUse) {
     throwTagInUse(request, arguments.tag);

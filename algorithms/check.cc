@@ -1,5 +1,8 @@
 #include "gloo/internal/check.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include "algorithms/catalogue.h"
 #include "gloo/common/string.h"
 #include "gloo/internal/kernels.h"
@@ -51,9 +54,11 @@ bool hasRoot(uint8_t operation) {
   }
 }
 
+bool isHashed(uint32_t count) { return count >= CheckFields::kExactCounts; }
+
 // What cuts a vector is in the hash as well, where it is not the usual one.
 std::string nameOfCount(uint32_t count) {
-  return count < CheckFields::kExactCounts
+  return !isHashed(count)
              ? MakeString(count)
              : MakeString("others, or another segment size or base (hash ",
                           count & (CheckFields::kExactCounts - 1), ")");
@@ -64,10 +69,11 @@ class Difference {
   Difference(int one, int other) : one_(one), other_(other) {}
 
   template <typename T>
-  void add(const char* field, const T& one, const T& other) {
+  void add(std::string_view field, const T& one, const T& other) {
     text_ += MakeString(text_.empty() ? "" : "; ", field, ": ", one,
                         " on rank ", one_, ", ", other, " on rank ", other_);
   }
+  bool empty() const { return text_.empty(); }
   std::string text() const {
     return text_.empty() ? std::string("no difference") : text_;
   }
@@ -78,7 +84,59 @@ class Difference {
   std::string text_;
 };
 
+// True: one was found.
+bool addCounts(Difference& d, const CheckDetails& a, const CheckDetails& b) {
+  const auto [one, other] = std::mismatch(a.counts.begin(), a.counts.end(),
+                                          b.counts.begin(), b.counts.end());
+  if (one != a.counts.end() && other != b.counts.end()) {
+    d.add(MakeString("number of elements of rank ", one - a.counts.begin()),
+          *one, *other);
+  } else if (a.count != b.count) {
+    d.add(a.counts.empty() ? "number of elements"
+                           : "number of elements of all ranks",
+          a.count, b.count);
+  }
+  return !d.empty();
+}
+
+// What the hashes of two words are of.
+void addDetails(Difference& d, const CheckDetails& a, const CheckDetails& b) {
+  const bool hadSome = !d.empty();
+  const auto addIf = [&d](const char* field, uint64_t one, uint64_t other) {
+    if (one != other) {
+      d.add(field, one, other);
+    }
+  };
+  addIf("root", a.root, b.root);
+  addIf("number of vectors to average", a.vectors, b.vectors);
+  // Vectors that differ are cut in different ways.
+  if (!addCounts(d, a, b) && !hadSome) {
+    addIf("base", a.base, b.base);
+    addIf("segment size (bytes)", a.segmentBytes, b.segmentBytes);
+  }
+}
+
+void addHashed(Difference& d, const CheckFields& a, const CheckFields& b) {
+  if (a.rootHash != b.rootHash) {
+    d.add("root", int{a.rootHash}, int{b.rootHash});
+  }
+  if (a.countHash != b.countHash) {
+    const bool isAverage = a.reduction == uint8_t(Reduction::kAverage);
+    d.add(isAverage ? "number of elements, or of vectors to average"
+                    : "number of elements",
+          nameOfCount(a.countHash), nameOfCount(b.countHash));
+  }
+}
+
 }  // namespace
+
+bool nameTheField(uint64_t one, uint64_t other) {
+  const CheckFields a = CheckFields::unpack(one);
+  const CheckFields b = CheckFields::unpack(other);
+  return a.operation != b.operation ||
+         (a.rootHash == b.rootHash && a.countHash == b.countHash) ||
+         (!isHashed(a.countHash) && !isHashed(b.countHash));
+}
 
 uint64_t CheckFields::pack() const {
   uint64_t word = 0;
@@ -128,7 +186,9 @@ bool checksAgree(uint64_t mine, uint64_t theirs) {
          a.rootHash == b.rootHash && a.countHash == b.countHash;
 }
 
-std::string describeDisagreement(const Statement& one, const Statement& other) {
+std::string describeDisagreement(const Statement& one, const Statement& other,
+                                 const CheckDetails* ofOne,
+                                 const CheckDetails* ofOther) {
   const CheckFields a = CheckFields::unpack(one.word);
   const CheckFields b = CheckFields::unpack(other.word);
   Difference d(one.rank, other.rank);
@@ -149,18 +209,15 @@ std::string describeDisagreement(const Statement& one, const Statement& other) {
     d.add("element size (bytes, rounded up to a power of two)",
           1u << a.log2Size, 1u << b.log2Size);
   }
-  if (a.rootHash != b.rootHash) {
-    d.add("root", int{a.rootHash}, int{b.rootHash});
-  }
-  if (a.countHash != b.countHash) {
-    const bool isAverage = a.reduction == uint8_t(Reduction::kAverage);
-    d.add(isAverage ? "number of elements, or of vectors to average"
-                    : "number of elements",
-          nameOfCount(a.countHash), nameOfCount(b.countHash));
-  }
   if (a.algorithm != b.algorithm) {
     d.add("algorithm", algorithms::nameOfAlgorithm(a.algorithm),
           algorithms::nameOfAlgorithm(b.algorithm));
+  }
+  if (ofOne != nullptr && ofOther != nullptr &&
+      !nameTheField(one.word, other.word)) {
+    addDetails(d, *ofOne, *ofOther);
+  } else {
+    addHashed(d, a, b);
   }
   if (!meet(a.sequence, b.sequence)) {
     d.add("sequence number of the tag", a.sequence, b.sequence);
@@ -168,13 +225,15 @@ std::string describeDisagreement(const Statement& one, const Statement& other) {
   return d.text();
 }
 
-std::string describeCheck(uint64_t word) {
+std::string describeCheck(uint64_t word, const CheckDetails* details) {
   const CheckFields f = CheckFields::unpack(word);
   std::string text(nameOfOperation(f.operation));
   if (f.operation == 0) {
     return text;
   }
-  if (f.countHash < CheckFields::kExactCounts) {
+  if (details != nullptr) {
+    text += MakeString(" of ", details->count);
+  } else if (!isHashed(f.countHash)) {
     text += MakeString(" of ", f.countHash);
   }
   text += f.type != 0

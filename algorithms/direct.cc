@@ -158,7 +158,7 @@ uint64_t DirectRun::begin() {
 // compared with its word from here on.
 void DirectRun::announce() {
   word_.announces = false;
-  channel_.begin(word_.slot, word_.check);
+  channel_.begin(word_.slot, word_.check, nullptr);
   if (lane_.failed()) {
     throwFailure();
   }

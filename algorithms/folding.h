@@ -8,8 +8,7 @@ namespace algorithms {
 
 // Of the first 2 * extra ranks one of each pair of neighbours hands its vector
 // to the other and sits out; the others are the members. Neighbours, so that
-// contributions stay in order. Rabenseifner, "Optimization of Collective
-// Reduction Operations", ICCS 2004, section 4.
+// contributions stay in order.
 struct Folding {
   // The odd rank of a pair sits out, but never rank `stays`.
   explicit Folding(const Setting& s, int stays = -1)

@@ -4,8 +4,6 @@
 #include <bit>
 #include <cstring>
 
-#include "gloo/internal/check.h"
-
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
 namespace {
@@ -36,17 +34,22 @@ class Hash {
   uint64_t value_ = 0xcbf29ce484222325;
 };
 
+// Of the counts that all ranks know; null: there is no list.
+const size_t* sharedOffsets(const Request& request) {
+  return request.collective == Collective::kAllgatherv
+             ? request.counts.recvOffsets
+         : request.collective == Collective::kReduceScatterv
+             ? request.counts.sendOffsets
+             : nullptr;
+}
+
 // Of what all ranks know. (A root beyond its 8 bits, the number of vectors that
 // an average is of, and a cut that is not the usual one are mixed in.)
 uint32_t hashOfCounts(const Request& request, int size, uint64_t cut) {
   // Where each rank has counts of its own, there is nothing to agree on.
   const bool agree = request.collective != Collective::kGatherv &&
                      request.collective != Collective::kAlltoallv;
-  const size_t* const offsets =
-      request.collective == Collective::kAllgatherv ? request.counts.recvOffsets
-      : request.collective == Collective::kReduceScatterv
-          ? request.counts.sendOffsets
-          : nullptr;
+  const size_t* const offsets = sharedOffsets(request);
   const uint64_t count = agree ? request.counts.count : 0;
   const auto beyond = static_cast<uint64_t>(request.root) >> 8;
   if (offsets == nullptr && beyond == 0 && request.vectors <= 1 && cut == 0 &&
@@ -69,6 +72,25 @@ uint32_t hashOfCounts(const Request& request, int size, uint64_t cut) {
   return internal::CheckFields::hashedCount(hash.value());
 }
 
+internal::CheckDetailsPtr detailsOf(const Request& request, int size,
+                                    const Cut& cut) {
+  auto details = std::make_shared<internal::CheckDetails>();
+  details->count = request.counts.count;
+  if (const size_t* const offsets = sharedOffsets(request)) {
+    constexpr auto kMost =
+        static_cast<int>(internal::CheckDetails::kMostCounts);
+    details->count = offsets[size] - offsets[0];
+    for (int rank = 0; rank < std::min(size, kMost); rank++) {
+      details->counts.push_back(offsets[rank + 1] - offsets[rank]);
+    }
+  }
+  details->segmentBytes = cut.segmentBytes;
+  details->base = static_cast<uint32_t>(cut.base);
+  details->vectors = static_cast<uint32_t>(request.vectors);
+  details->root = static_cast<uint32_t>(request.root);
+  return details;
+}
+
 }  // namespace
 
 Plan::Plan(const Request& request, int rank, int size, int radix,
@@ -80,7 +102,8 @@ Plan::Plan(const Request& request, int rank, int size, int radix,
       program_(makeProgram(rank, radix, selection)),
       longInput_(extentOfMessages(program_, Memory::kInput, eagerBytes)),
       longOutput_(extentOfMessages(program_, Memory::kOutput, eagerBytes)),
-      check_(checkOf(request_, size, algorithm_->id, cut_)),
+      check_(checkOf(request_, size, algorithm_->id, cut_.hash)),
+      details_(detailsOf(request_, size, cut_)),
       executor_(program_) {}
 
 bool Plan::serves(const Request& r) const {
@@ -128,10 +151,10 @@ Program Plan::makeProgram(int rank, int radix, const Selection& selection) {
   return expand(algorithm_->schedule(setting), layouts, options);
 }
 
-// As far as it is not what ranks that say nothing of it have: the longest
-// segment, and the radix.
-uint64_t Plan::cutOf(const Choice& choice, const Setting& setting,
-                     const Selection& selection) const {
+// The hash: of what is not as on ranks that say nothing of it, the longest
+// segment and the radix.
+Cut Plan::cutOf(const Choice& choice, const Setting& setting,
+                const Selection& selection) const {
   const size_t bytes = sharedBytes(request_.collective, size_, request_.counts,
                                    request_.elementSize);
   const auto segmentOf = [&](const Choice& c) {
@@ -145,13 +168,14 @@ uint64_t Plan::cutOf(const Choice& choice, const Setting& setting,
   }
   const int radix =
       choice.algorithm->usesRadix ? std::min(setting.radix, size_) : 2;
-  if (segmentOf(choice) == usual && radix <= 2) {
-    return 0;
+  Cut cut{segmentOf(choice), std::max(2, radix), 0};
+  if (cut.segmentBytes != usual || cut.base > 2) {
+    Hash hash;
+    hash.add(cut.segmentBytes);
+    hash.add(static_cast<uint64_t>(cut.base));
+    cut.hash = uint64_t{hash.value()} + 1;
   }
-  Hash hash;
-  hash.add(segmentOf(choice));
-  hash.add(static_cast<uint64_t>(std::max(2, radix)));
-  return uint64_t{hash.value()} + 1;
+  return cut;
 }
 
 Extent extentOfMessages(const Program& program, Memory memory, size_t bytes) {

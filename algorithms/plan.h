@@ -8,6 +8,7 @@
 #include "algorithms/executor.h"
 #include "algorithms/program.h"
 #include "algorithms/selection.h"
+#include "gloo/internal/check.h"
 #include "gloo/internal/kernels.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -42,6 +43,13 @@ struct Request {
 uint64_t checkOf(const Request& request, int size, uint8_t algorithm,
                  uint64_t cut = 0);
 
+// How the schedule cuts the vector; `hash`: as checkOf() takes it.
+struct Cut {
+  size_t segmentBytes = 0;
+  int base = 2;
+  uint64_t hash = 0;
+};
+
 // One thread at a time.
 class Plan {
  public:
@@ -57,6 +65,8 @@ class Plan {
   const Program& program() const { return program_; }
   Executor& executor() { return executor_; }
   uint64_t check() const { return check_; }
+  // Of the word.
+  const internal::CheckDetailsPtr& details() const { return details_; }
   // Of the stage and the schedule's scratch, then a copy of the input.
   size_t scratchBytes() const {
     return program_.stageBytes + program_.scratchBytes + copiedBytes_;
@@ -75,8 +85,8 @@ class Plan {
 
  private:
   Program makeProgram(int rank, int radix, const Selection& selection);
-  uint64_t cutOf(const Choice& choice, const Setting& setting,
-                 const Selection& selection) const;
+  Cut cutOf(const Choice& choice, const Setting& setting,
+            const Selection& selection) const;
 
   const int size_;
   Request request_;
@@ -84,11 +94,12 @@ class Plan {
   std::vector<size_t> recvOffsets_;
   const AlgorithmInfo* algorithm_ = nullptr;
   size_t copiedBytes_ = 0;
-  uint64_t cut_ = 0;
+  Cut cut_;
   const Program program_;
   const Extent longInput_;
   const Extent longOutput_;
   const uint64_t check_;
+  const internal::CheckDetailsPtr details_;
   Executor executor_;
 };
 

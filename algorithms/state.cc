@@ -155,8 +155,8 @@ State& State::of(Context& context) {
 Lease State::checkOut(const Request& wanted, uint64_t slot) {
   const uint64_t tag = internal::tagOf(slot);
   Lease lease = checkOutAny(overLinks(wanted), slot);
-  // In this order: runDirect() looks at the plans, then enters a lane.
-  if (direct_ != nullptr && direct_->isRunning(tag)) {
+  // In this order: see RunningTags.
+  if (direct_ != nullptr && inLanes_.has(tag)) {
     throwTagInUse(wanted, (slot >> 24) & 0xffffffff);
   }
   return lease;
@@ -270,7 +270,7 @@ void State::runPlan(const Lease& lease, const Request& request,
   run.own = arguments.own;
   run.slot = Slot::build(arguments.prefix, arguments.tag);
   elsewhere_.fetch_add(1, std::memory_order_relaxed);
-  run.check = channel_.begin(run.slot, plan.check());
+  run.check = channel_.begin(run.slot, plan.check(), plan.details());
   run.collective = nameOf(request.collective);
   run.algorithm = plan.algorithm().name;
   run.tag = arguments.tag;
@@ -292,10 +292,12 @@ bool State::runDirect(const Request& request, const Arguments& arguments,
                       uint64_t check) {
   const uint64_t slot = Slot::build(arguments.prefix, arguments.tag);
   const uint64_t tag = internal::tagOf(slot);
-  if (running_.load(std::memory_order_relaxed) > 0) {
+  RunningTags::Entry entry(inLanes_, tag);
+  if (running_.load(std::memory_order_seq_cst) > 0) {
     MutexLock lock(mutex_);
     refuseIfPlanned(request, slot);
   }
+  entry.goOn();
   const LaneUse use(*direct_, tag, arguments.timeout);
   if (use.entry().inUse) {
     throwTagInUse(request, arguments.tag);
@@ -314,7 +316,7 @@ bool State::runDirect(const Request& request, const Arguments& arguments,
         word.check, internal::sequenceAfter(previous.sequence));
     word.announces = true;
   } else {
-    word.check = channel_.begin(slot, word.check);
+    word.check = channel_.begin(slot, word.check, nullptr);
     if (previous.tag != tag) {
       lane->earlierRound = lane->round();
       lane->earlierTag = previous.tag;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "algorithms/plan.h"
+#include "algorithms/running_tags.h"
 #include "algorithms/scratch.h"
 #include "algorithms/selection.h"
 #include "gloo/common/thread_annotations.h"
@@ -137,6 +138,7 @@ class State final : public internal::CollectiveState,
   const Selection selection_;
   const int radix_;
   std::atomic<uint64_t> elsewhere_{0};  // operations over the links
+  RunningTags inLanes_;
 
   Mutex mutex_;
   std::vector<std::unique_ptr<Plan>> plans_ GLOO_GUARDED_BY(mutex_);

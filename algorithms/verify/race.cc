@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <array>
+#include <vector>
 
 #include "algorithms/verify/verify.h"
 #include "gloo/common/string.h"
@@ -12,8 +14,7 @@ namespace {
 class RaceFinder {
  public:
   RaceFinder(const Program& program, const size_t (&sizes)[kMemories])
-      : program_(program), words_((program.actions.size() + 63) / 64) {
-    ancestors_.resize(words_ * program.actions.size());
+      : program_(program), seen_(program.actions.size(), 0) {
     for (int m = 0; m < kMemories; m++) {
       bytes_[m].resize(sizes[m]);
     }
@@ -21,7 +22,7 @@ class RaceFinder {
 
   std::string find() {
     for (uint32_t i = 0; i < program_.actions.size(); i++) {
-      if (!collectAncestors(i)) {
+      if (!waitsForEarlierOnes(i)) {
         return MakeString("action ", i, " waits for itself or a later one");
       }
       const Action& a = program_.actions[i];
@@ -47,23 +48,33 @@ class RaceFinder {
     std::vector<uint32_t> readers;
   };
 
-  bool collectAncestors(uint32_t i) {
+  bool waitsForEarlierOnes(uint32_t i) const {
     const Action& a = program_.actions[i];
-    for (uint32_t w = 0; w < a.waitCount; w++) {
-      const uint32_t before = program_.waits[a.firstWait + w];
-      if (before >= i) {
-        return false;
-      }
-      for (size_t k = 0; k < words_; k++) {
-        ancestors_[i * words_ + k] |= ancestors_[before * words_ + k];
-      }
-      ancestors_[i * words_ + before / 64] |= uint64_t{1} << (before % 64);
-    }
-    return true;
+    const uint32_t* const waits = program_.waits.data() + a.firstWait;
+    return std::all_of(waits, waits + a.waitCount,
+                       [i](uint32_t before) { return before < i; });
   }
 
-  bool isAncestor(uint32_t before, uint32_t i) const {
-    return (ancestors_[i * words_ + before / 64] >> (before % 64) & 1) != 0;
+  // Whether a path of waits leads from i back to `before`. Most often it is one
+  // wait.
+  bool isAncestor(uint32_t before, uint32_t i) {
+    search_++;
+    open_.assign(1, i);
+    while (!open_.empty()) {
+      const Action& a = program_.actions[open_.back()];
+      open_.pop_back();
+      for (uint32_t w = 0; w < a.waitCount; w++) {
+        const uint32_t wait = program_.waits[a.firstWait + w];
+        if (wait == before) {
+          return true;
+        }
+        if (wait > before && seen_[wait] != search_) {
+          seen_[wait] = search_;
+          open_.push_back(wait);
+        }
+      }
+    }
+    return false;
   }
 
   void require(int64_t before, uint32_t i, const char* what) {
@@ -108,8 +119,11 @@ class RaceFinder {
   }
 
   const Program& program_;
-  const size_t words_;
-  std::vector<uint64_t> ancestors_;
+  // Of the search for an ancestor: by which an action was met last, and those
+  // whose waits are still to be looked at.
+  std::vector<uint32_t> seen_;
+  uint32_t search_ = 0;
+  std::vector<uint32_t> open_;
   std::array<std::vector<Byte>, kMemories> bytes_;
   std::string error_;
 };

@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <array>
-#include <deque>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
 #include "algorithms/verify/algebra.h"
+#include "algorithms/verify/order.h"
 #include "algorithms/verify/verify.h"
 #include "gloo/common/string.h"
 
@@ -25,14 +26,14 @@ class World {
   }
 
   Report run() {
-    for (int rank = 0; rank < job_.size; rank++) {
-      dirty_.push_back(rank);
+    for (int rank = 0; rank < job_.size && report_.error.empty(); rank++) {
+      at(rank).order->begin(fresh_);
+      takeFresh(rank);
     }
-    while (!dirty_.empty() && report_.error.empty()) {
-      const int rank = dirty_.front();
-      dirty_.pop_front();
-      while (sweep(rank) && report_.error.empty()) {
-      }
+    while (!ready_.empty() && report_.error.empty()) {
+      const auto [rank, action] = ready_.back();
+      ready_.pop_back();
+      start(rank, action);
     }
     if (report_.error.empty()) {
       checkEnd();
@@ -47,22 +48,16 @@ class World {
   }
 
  private:
-  enum State : uint8_t { kWaiting, kStarted, kDone };
-
   struct Rank {
     explicit Rank(const Program& p)
-        : program(&p),
-          states(p.actions.size(), kWaiting),
-          depths(p.actions.size(), 0) {}
+        : program(&p), depths(p.actions.size(), 0) {}
     const Program* program;
-    std::vector<State> states;
-    std::vector<int> depths;  // messages in the longest chain before the end
-    size_t head = 0;
+    std::optional<Order> order;  // once there is no race
+    std::vector<int> depths;     // messages in the longest chain before the end
     size_t reducedBytes = 0;
     // onePort: messages in the longest chain before the last send and the last
-    // receive, and whether it is under way.
+    // receive.
     std::array<int, 2> portDepth{};
-    std::array<bool, 2> portBusy{};
     std::array<std::vector<Value>, kMemories> memory;
   };
 
@@ -107,7 +102,9 @@ class World {
                                      memory[2].size(), memory[3].size()};
     if (const std::string race = findRace(program, sizes); !race.empty()) {
       fail(rank, 0, race);
+      return;
     }
+    at(rank).order.emplace(program, job_.onePort);
   }
 
   // Only the root has one.
@@ -133,57 +130,6 @@ class World {
     }
   }
 
-  // Starts and performs what this rank can; whether anything changed.
-  bool sweep(int rank) {
-    Rank& r = at(rank);
-    const auto& actions = r.program->actions;
-    bool changed = false;
-    std::array<bool, 3> portWaits{r.portBusy[0], r.portBusy[1], false};
-    const size_t end = std::min(
-        actions.size(), r.head + static_cast<size_t>(r.program->window));
-    for (size_t i = r.head; i < end && report_.error.empty(); i++) {
-      if (r.states[i] != kWaiting) {
-        continue;
-      }
-      if (ready(r, i) && !portWaits[portOf(actions[i])]) {
-        start(rank, i);
-        changed = true;
-      }
-      if (job_.onePort && isMessage(actions[i])) {
-        // Later ones wait for this one, started or not.
-        portWaits[portOf(actions[i])] = true;
-      }
-    }
-    while (r.head < actions.size() && r.states[r.head] == kDone) {
-      r.head++;
-      changed = true;
-    }
-    return changed;
-  }
-
-  static bool isMessage(const Action& a) {
-    return a.kind == ActionKind::kSend || a.kind == ActionKind::kRecv;
-  }
-  // 2: none.
-  static size_t portOf(const Action& a) {
-    return a.kind == ActionKind::kSend   ? 0
-           : a.kind == ActionKind::kRecv ? 1
-                                         : 2;
-  }
-
-  bool ready(const Rank& r, size_t i) const {
-    const Action& a = r.program->actions[i];
-    if (a.after >= 0 && r.states[static_cast<size_t>(a.after)] == kWaiting) {
-      return false;
-    }
-    for (uint32_t w = 0; w < a.waitCount; w++) {
-      if (r.states[r.program->waits[a.firstWait + w]] != kDone) {
-        return false;
-      }
-    }
-    return true;
-  }
-
   void start(int rank, size_t i) {
     Rank& r = at(rank);
     const Action& a = r.program->actions[i];
@@ -191,16 +137,22 @@ class World {
       r.depths[i] =
           std::max(r.depths[i], r.depths[r.program->waits[a.firstWait + w]]);
     }
-    r.states[i] = kStarted;
-    if (isMessage(a)) {
+    r.order->started(static_cast<uint32_t>(i), fresh_);
+    takeFresh(rank);
+    if (Order::isMessage(a)) {
       if (job_.onePort) {
-        r.depths[i] = std::max(r.depths[i], r.portDepth[portOf(a)]);
-        r.portBusy[portOf(a)] = true;
+        r.depths[i] = std::max(r.depths[i], r.portDepth[Order::portOf(a)]);
       }
       post(rank, i, a);
       return;
     }
-    r.states[i] = kDone;
+    perform(rank, i, a);
+    finish(rank, static_cast<uint32_t>(i));
+  }
+
+  // Reduces or copies.
+  void perform(int rank, size_t i, const Action& a) {
+    Rank& r = at(rank);
     r.reducedBytes += a.kind == ActionKind::kReduce ? a.bytes : 0;
     for (size_t b = 0; b < a.bytes; b++) {
       Value value = read(r, a.source, b);
@@ -215,6 +167,19 @@ class World {
       }
       write(r, a.target, b, value);
     }
+  }
+
+  void finish(int rank, uint32_t action) {
+    at(rank).order->done(action, fresh_);
+    takeFresh(rank);
+  }
+
+  // What the rank may start now.
+  void takeFresh(int rank) {
+    for (const uint32_t action : fresh_) {
+      ready_.emplace_back(rank, action);
+    }
+    fresh_.clear();
   }
 
   static Value read(const Rank& r, Place place, size_t b) {
@@ -269,21 +234,19 @@ class World {
       }
       write(b, t.target, i, value);
     }
-    a.states[send] = b.states[recv] = kDone;
     a.depths[send] = b.depths[recv] =
         std::max(a.depths[send], b.depths[recv]) + 1;
     a.portDepth[0] = b.portDepth[1] = b.depths[recv];
-    a.portBusy[0] = b.portBusy[1] = false;
     report_.rounds = std::max(report_.rounds, b.depths[recv]);
-    dirty_.push_back(from);
-    dirty_.push_back(to);
+    finish(from, send);
+    finish(to, recv);
   }
 
   void checkEnd() {
     for (int rank = 0; rank < job_.size; rank++) {
       const Rank& r = at(rank);
-      if (r.head < r.program->actions.size()) {
-        fail(rank, r.head, "deadlock: never done");
+      if (!r.order->atEnd()) {
+        fail(rank, r.order->head(), "deadlock: never done");
         return;
       }
       checkOutput(rank);
@@ -304,7 +267,7 @@ class World {
       for (size_t i = begin; i < end; i++) {
         const Value value = output.at(outputOffset + i);
         if (!asPromised(rank, block, i, i - begin, value)) {
-          fail(rank, at(rank).head,
+          fail(rank, at(rank).order->head(),
                MakeString("output element ", i,
                           " is wrong: ", algebra_.describe(value)));
           return;
@@ -355,7 +318,8 @@ class World {
   Algebra algebra_;
   std::vector<Rank> ranks_;
   std::unordered_map<uint64_t, Queue> queues_;  // none is empty
-  std::deque<int> dirty_;
+  std::vector<std::pair<int, uint32_t>> ready_;
+  std::vector<uint32_t> fresh_;
   std::unordered_map<size_t, Value> trees_;
   Report report_;
 };

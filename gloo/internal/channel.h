@@ -13,6 +13,7 @@
 #include "gloo/common/deadline.h"
 #include "gloo/config.h"
 #include "gloo/internal/cause.h"
+#include "gloo/internal/check.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport {
@@ -103,8 +104,10 @@ class GLOO_API Channel {
   // a receive waits. Returns the word for its messages: `check`, with the
   // sequence number of the tag. A contradiction fails the context. Operations
   // with one tag begin one after the other, in the same order on all ranks.
-  virtual uint64_t begin(uint64_t slot, uint64_t check) {
-    (void)slot;
+  // `details` of the word, or null: for who contradicts it.
+  virtual uint64_t begin(uint64_t slot, uint64_t check,
+                         const CheckDetailsPtr& details) {
+    (void)slot, (void)details;
     return check;
   }
 

@@ -4,8 +4,11 @@
 // who waits for long and says what for.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "gloo/config.h"
 
@@ -73,13 +76,31 @@ struct Statement {
   uint64_t word = 0;
 };
 
+// What the hashes of a word stand for. Told only when words contradict.
+struct CheckDetails {
+  uint64_t count = 0;         // of elements; of a list of counts: all of them
+  uint64_t segmentBytes = 0;  // that the vector is cut into
+  uint32_t base = 2;
+  uint32_t vectors = 1;  // that an average is of
+  uint32_t root = 0;
+  std::vector<uint64_t> counts;  // a list's, the first kMostCounts of them
+
+  static constexpr size_t kMostCounts = 128;
+};
+using CheckDetailsPtr = std::shared_ptr<const CheckDetails>;
+
+// Whether two words that contradict say in what; else the details do.
+GLOO_API bool nameTheField(uint64_t one, uint64_t other);
+
 // "operation: allreduce on rank 0, broadcast on rank 2": for the exception's
-// text.
-GLOO_API std::string describeDisagreement(const Statement& one,
-                                          const Statement& other);
+// text. Null: not known.
+GLOO_API std::string describeDisagreement(
+    const Statement& one, const Statement& other,
+    const CheckDetails* ofOne = nullptr, const CheckDetails* ofOther = nullptr);
 
 // All that a word says: "allreduce of 100 float32, sum, by ring".
-GLOO_API std::string describeCheck(uint64_t word);
+GLOO_API std::string describeCheck(uint64_t word,
+                                   const CheckDetails* details = nullptr);
 
 }  // namespace internal
 GLOO_NAMESPACE_END

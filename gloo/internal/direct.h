@@ -272,8 +272,6 @@ class GLOO_API Direct {
   // another rank: if that is stopped there, the context fails after `timeout`.
   virtual Entry enter(uint64_t tag, std::chrono::milliseconds timeout) = 0;
   virtual void leave(Lane& lane) = 0;
-  // Whether this rank has an operation with this tag in a lane.
-  virtual bool isRunning(uint64_t tag) const = 0;
 };
 
 }  // namespace internal

@@ -79,6 +79,35 @@ TEST(Check, EachFieldIsComparedAndNamed) {
   expectDisagreement(f, "number of elements: 12345 on rank 0, others");
 }
 
+TEST(Check, WhatIsHashedIsNamedByTheDetails) {
+  CheckFields f = example();
+  f.countHash = CheckFields::hashedCount(5);
+  const uint64_t one = f.pack();
+  f.countHash = CheckFields::hashedCount(6);
+  const uint64_t other = f.pack();
+  EXPECT_FALSE(nameTheField(one, other));
+  EXPECT_FALSE(nameTheField(example().pack(), other));
+  EXPECT_TRUE(nameTheField(one, one));
+  const CheckDetails usual{20, 4096, 2, 1, 4, {10, 10}};
+  const auto expectNamed = [&](const char* name, auto change) {
+    CheckDetails odd = usual;
+    change(odd);
+    EXPECT_EQ(name, describeDisagreement({0, one}, {7, other}, &usual, &odd));
+  };
+  expectNamed("number of elements of rank 1: 10 on rank 0, 11 on rank 7",
+              [](CheckDetails& d) { d.counts[1] = 11, d.segmentBytes = 9; });
+  expectNamed("number of elements of all ranks: 20 on rank 0, 21 on rank 7",
+              [](CheckDetails& d) { d.count = 21; });
+  expectNamed("segment size (bytes): 4096 on rank 0, 512 on rank 7",
+              [](CheckDetails& d) { d.segmentBytes = 512; });
+  expectNamed("base: 2 on rank 0, 4 on rank 7",
+              [](CheckDetails& d) { d.base = 4; });
+  expectNamed("number of vectors to average: 1 on rank 0, 3 on rank 7",
+              [](CheckDetails& d) { d.vectors = 3; });
+  expectNamed("root: 4 on rank 0, 260 on rank 7",
+              [](CheckDetails& d) { d.root = 260; });
+}
+
 TEST(Check, TheSequenceNumberIsPartOfTheWord) {
   CheckFields f = example();
   f.sequence = 4095;

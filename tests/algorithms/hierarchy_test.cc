@@ -41,10 +41,26 @@ std::vector<int> mixed(int hosts, int most, unsigned seed) {
   return result;
 }
 
-std::vector<const AlgorithmInfo*> hierarchical() {
+// So many ranks in all, 1 to `most` on each host.
+std::vector<int> unevenOf(int size, int most) {
+  std::mt19937 random(static_cast<unsigned>(size));
+  std::vector<int> ranks;
+  for (int left = size; left > 0; left -= ranks.back()) {
+    ranks.push_back(std::min(
+        left, 1 + static_cast<int>(random() % static_cast<unsigned>(most))));
+  }
+  std::vector<int> result = hostByHost(ranks);
+  if (size % 2 == 0) {
+    std::shuffle(result.begin(), result.end(), random);
+  }
+  return result;
+}
+
+std::vector<const AlgorithmInfo*> hierarchical(bool unevenToo) {
   std::vector<const AlgorithmInfo*> all;
   for (const AlgorithmInfo& info : catalogue()) {
-    if (info.name.find("hierarchical") == 0) {
+    if (info.name.find("hierarchical") == 0 &&
+        (unevenToo || !isUneven(info.collective))) {
       all.push_back(&info);
     }
   }
@@ -71,6 +87,19 @@ class HierarchyProof : public testing::TestWithParam<const AlgorithmInfo*> {
       const Job job =
           makeJob(info(), size, root, variant_++ % kVariants, &hosts);
       ASSERT_EQ("", verify(job).error) << job.str() << describe(hostOfRank);
+    }
+  }
+
+  // For some roots; these variants take turns.
+  void proveSome(const std::vector<int>& hostOfRank,
+                 const std::vector<int>& variants) {
+    const HostMap hosts(hostOfRank);
+    const std::set<int> roots = rootsToTry(info(), hosts.size());
+    for (const int variant : variants) {
+      const int root =
+          *std::next(roots.begin(), variant % static_cast<int>(roots.size()));
+      const Job job = makeJob(info(), hosts.size(), root, variant, &hosts);
+      ASSERT_EQ("", verify(job).error) << job.str();
     }
   }
 
@@ -120,63 +149,85 @@ TEST_P(HierarchyProof, HoldsForUnevenHostsInEveryVariant) {
 TEST_P(HierarchyProof, HoldsForLargerOnes) {
   for (const auto& hostOfRank :
        {even(32, 8), even(3, 64), mixed(24, 8, 1), mixed(24, 8, 2)}) {
-    const HostMap hosts(hostOfRank);
-    const int last = rootsOf(info(), hosts.size()) - 1;
-    for (const int root : std::set<int>{0, last / 3, last}) {
-      const Job job = makeJob(info(), hosts.size(), root, root % 2, &hosts);
-      ASSERT_EQ("", verify(job).error) << job.str();
+    proveSome(hostOfRank, {0, 1});
+  }
+}
+
+// Many hosts of 1 to 16 ranks; or two, of a third and of two thirds.
+TEST_P(HierarchyProof, HoldsForChosenLargeSizes) {
+  for (const auto& [size, variants] : kLargeSizes) {
+    proveSome(unevenOf(size, 16), variants);
+    if (size < 1000) {
+      proveSome(hostByHost({size - size / 3, size / 3}), variants);
     }
   }
 }
 
-// One message at a time in each direction, as for the flat algorithms. Where
-// hosts differ in size the bytes are upper bounds, and the rounds not claimed.
-TEST_P(HierarchyProof, RoundsAndBytesAreThePublishedOnes) {
-  if (isUneven(info().collective)) {
-    return;
+// Of even counts; those of uneven ones are in uneven_work_test.cc.
+class HierarchyCostProof : public HierarchyProof {
+ protected:
+  // One message at a time in each direction, as for the flat algorithms. Where
+  // hosts differ in size the bytes are upper bounds, and the rounds not
+  // claimed.
+  void expectPublished(const std::vector<int>& hostOfRank, bool isEven) {
+    const HostMap hosts(hostOfRank);
+    const int size = hosts.size();
+    const int root = rootsOf(info(), size) / 3;
+    Job job = makeJob(info(), size, root, 0, &hosts);
+    job.onePort = true;
+    job.options.window = 1000 + 4 * size;
+    const Report report = verify(job);
+    const Work work = info().work(job.setting(0));
+    const auto total = static_cast<double>(
+        sharedBytes(info().collective, size, job.countsOf(0), 1));
+    const double rounds = std::max(work.rounds, work.messages);
+    const auto moved = static_cast<double>(report.busiestBytes);
+    const auto reduced = info().collective == Collective::kBarrier
+                             ? 0.0
+                             : static_cast<double>(report.reducedBytes);
+    const std::string where = job.str() + describe(hostOfRank);
+    EXPECT_EQ("", report.error) << where;
+    if (isEven) {
+      EXPECT_EQ(rounds, report.rounds) << where;
+      EXPECT_NEAR(work.moved * total, moved, 1e-6) << where;
+    }
+    EXPECT_GE(work.moved * total + 1e-6, moved) << where;
+    EXPECT_GE(work.reduced * total + 1e-6, reduced) << where;
+    EXPECT_GE(work.moved, work.insideMoved) << where;
+    EXPECT_GE(work.rounds, work.insideRounds) << where;
   }
+};
+
+TEST_P(HierarchyCostProof, RoundsAndBytesAreThePublishedOnes) {
   for (int n = 1; n <= 8; n++) {
     for (int ranks = 1; ranks <= 8; ranks++) {
-      for (const bool isEven : {true, false}) {
-        const auto hostOfRank =
-            isEven ? even(n, ranks)
-                   : mixed(n, ranks, static_cast<unsigned>(100 * n + ranks));
-        const HostMap hosts(hostOfRank);
-        const int size = hosts.size();
-        const int root = rootsOf(info(), size) / 3;
-        Job job = makeJob(info(), size, root, 0, &hosts);
-        job.onePort = true;
-        job.options.window = 1000;
-        const Report report = verify(job);
-        const Work work = info().work(job.setting(0));
-        const auto total = static_cast<double>(
-            sharedBytes(info().collective, size, job.countsOf(0), 1));
-        const double rounds = std::max(work.rounds, work.messages);
-        const auto moved = static_cast<double>(report.busiestBytes);
-        const auto reduced = info().collective == Collective::kBarrier
-                                 ? 0.0
-                                 : static_cast<double>(report.reducedBytes);
-        const std::string where = job.str() + describe(hostOfRank);
-        EXPECT_EQ("", report.error) << where;
-        if (isEven) {
-          EXPECT_EQ(rounds, report.rounds) << where;
-          EXPECT_NEAR(work.moved * total, moved, 1e-6) << where;
-        }
-        EXPECT_GE(work.moved * total + 1e-6, moved) << where;
-        EXPECT_GE(work.reduced * total + 1e-6, reduced) << where;
-        EXPECT_GE(work.moved, work.insideMoved) << where;
-        EXPECT_GE(work.rounds, work.insideRounds) << where;
-      }
+      expectPublished(even(n, ranks), true);
+      expectPublished(mixed(n, ranks, static_cast<unsigned>(100 * n + ranks)),
+                      false);
     }
   }
+}
+
+TEST_P(HierarchyCostProof, RoundsAndBytesAreThePublishedOnesForLargeSizes) {
+  for (const auto& hostOfRank :
+       {even(12, 8), even(3, 64), even(32, 8), even(64, 16)}) {
+    expectPublished(hostOfRank, true);
+  }
+  for (const int size : {96, 127, 128, 255, 256, 1000}) {
+    expectPublished(unevenOf(size, 16), false);
+  }
+}
+
+std::string nameOfEntry(
+    const testing::TestParamInfo<const AlgorithmInfo*>& info) {
+  return std::string(nameOf(info.param->collective)) + "_" +
+         std::string(info.param->name);
 }
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, HierarchyProof,
-                         testing::ValuesIn(hierarchical()),
-                         [](const auto& info) {
-                           return std::string(nameOf(info.param->collective)) +
-                                  "_" + std::string(info.param->name);
-                         });
+                         testing::ValuesIn(hierarchical(true)), nameOfEntry);
+INSTANTIATE_TEST_SUITE_P(Catalogue, HierarchyCostProof,
+                         testing::ValuesIn(hierarchical(false)), nameOfEntry);
 
 // What a rank sends to other hosts: the point of it all.
 TEST(Hierarchy, ARankSendsOnlyItsLanesToOtherHosts) {
@@ -204,7 +255,7 @@ TEST(Hierarchy, IsOfferedWhereSomeRanksShareAHost) {
   const HostMap oneHost({7, 7, 7});
   const HostMap eachItsOwn({0, 1, 2});
   const HostMap mixedHosts({3, 9, 3});
-  for (const AlgorithmInfo* info : hierarchical()) {
+  for (const AlgorithmInfo* info : hierarchical(true)) {
     EXPECT_FALSE(info->offers({0, 3, 0, 2, nullptr}));
     EXPECT_FALSE(info->offers({0, 3, 0, 2, &oneHost}));
     EXPECT_FALSE(info->offers({0, 3, 0, 2, &eachItsOwn}));

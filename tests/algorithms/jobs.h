@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "algorithms/hosts.h"
 #include "algorithms/verify/verify.h"
@@ -38,26 +39,29 @@ inline bool isUneven(Collective collective) {
   }
 }
 
-// Offsets of `size` counts of 0..3, the same for the same seed.
-inline std::vector<size_t> unevenOffsets(int size, unsigned seed) {
+// Offsets of `size` counts of least..3, the same for the same seed.
+inline std::vector<size_t> unevenOffsets(int size, unsigned seed,
+                                         size_t least = 0) {
   std::mt19937 random(seed);
   std::vector<size_t> offsets{0};
   for (int i = 0; i < size; i++) {
-    offsets.push_back(offsets.back() + random() % 4);
+    offsets.push_back(offsets.back() + least + random() % (4 - least));
   }
   return offsets;
 }
 
-inline std::vector<RankCounts> unevenCounts(Collective collective, int size) {
+inline std::vector<RankCounts> unevenCounts(Collective collective, int size,
+                                            size_t least = 0) {
   std::vector<RankCounts> counts(static_cast<size_t>(size));
   if (collective != Collective::kAlltoallv) {
     for (RankCounts& c : counts) {
-      c.sendOffsets = c.recvOffsets = unevenOffsets(size, 7);
+      c.sendOffsets = c.recvOffsets = unevenOffsets(size, 7, least);
     }
     return counts;
   }
   for (int from = 0; from < size; from++) {
-    counts[from].sendOffsets = unevenOffsets(size, static_cast<unsigned>(from));
+    counts[from].sendOffsets =
+        unevenOffsets(size, static_cast<unsigned>(from), least);
   }
   for (int to = 0; to < size; to++) {
     auto& recv = counts[to].recvOffsets;
@@ -84,6 +88,39 @@ inline void fitCollective(Job& job) {
   if (isUneven(job.algorithm->collective)) {
     job.counts = unevenCounts(job.algorithm->collective, job.size);
   }
+}
+
+// Beyond those for which everything is proven, with the variants to try; what
+// it costs is computed in variant 0.
+struct LargeSize {
+  int size;
+  std::vector<int> variants;
+};
+inline const LargeSize kLargeSizes[] = {{96, {3}},
+                                        {127, {0, 1, 2, 3, 4}},
+                                        {128, {0, 1, 2, 3, 4}},
+                                        {255, {1, 4}},
+                                        {256, {2}},
+                                        {1000, {1}},
+                                        {1024, {4}}};
+
+// Whether there is time for these variants. From 1000 ranks on, algorithms take
+// turns, and Bruck's alltoall, which packs its blocks, has 30 million actions.
+inline bool isTried(const AlgorithmInfo& info, int size) {
+  if (size < 1000) {
+    return true;
+  }
+  const bool packs =
+      info.collective == Collective::kAlltoall && info.name == "bruck";
+  return !packs && (size == 1000) == (info.id % 2 == 0);
+}
+
+inline std::set<int> rootsToTry(const AlgorithmInfo& info, int size) {
+  if (rootsOf(info, size) == 1) {
+    return {0};
+  }
+  return size >= 1000 ? std::set<int>{size / 3}
+                      : std::set<int>{0, size / 3, size - 1};
 }
 
 // The last host may have fewer.

@@ -52,6 +52,9 @@ Request requestOf(const RankCall& call, const std::vector<size_t>& offsets) {
     request.counts.count = call.call.count;
   }
   request.vectors = call.call.vectors;
+  if (reduces(call.collective)) {
+    request.maxSegmentBytes = call.call.segment;
+  }
   return request;
 }
 
@@ -138,8 +141,8 @@ void MismatchOracle::prepare(int rank, const RankCall& call, bool direct) {
   internal::Profile profile = internal::Profile::fromEnvironment();
   profile.hostOfRank.assign(ranks_.size(), 0);
   const Selection selection(profile, size, direct ? "shm" : "tcp");
-  self.plan = std::make_unique<Plan>(requestOf(call, offsets), rank, size, 2,
-                                     selection, SIZE_MAX);
+  self.plan = std::make_unique<Plan>(requestOf(call, offsets), rank, size,
+                                     call.base, selection, SIZE_MAX);
   self.word = internal::withSequence(self.plan->check(),
                                      static_cast<uint16_t>(1 + call.before));
   self.done.assign(self.plan->program().actions.size(), false);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "gloo/common/error.h"
+#include "tests/algorithms/mismatch_cases.h"
 #include "tests/algorithms/mismatch_oracle.h"
 #include "tests/algorithms/rank_call.h"
 #include "tests/support/process_group.h"
@@ -17,182 +18,13 @@ GLOO_NAMESPACE_BEGIN
 namespace test {
 namespace {
 
-using algorithms::AlgorithmInfo;
 using algorithms::nameOf;
 using internal::Reduction;
 using std::chrono::milliseconds;
 using ContextPtr = std::shared_ptr<Context>;
 
-constexpr int kRanks = 3;
 constexpr milliseconds kLongTimeout{20000};
 constexpr milliseconds kShortTimeout{100};
-
-// Rank `odd` makes the call `other`, all others make `call`.
-struct Case {
-  RankCall call;
-  RankCall other;
-  int odd = 0;
-  std::string named;  // by the error
-
-  std::vector<RankCall> calls() const {
-    std::vector<RankCall> all(kRanks, call);
-    all[static_cast<size_t>(odd)] = other;
-    return all;
-  }
-  std::string str() const {
-    return MakeString(nameOf(call.collective), ", but ",
-                      nameOf(other.collective), " on rank ", odd, ": ", named,
-                      ", root ", call.call.root, " and ", other.call.root);
-  }
-};
-
-// In mapped memory: `direct` says that there is some.
-bool isDirect(const RankCall& call, bool direct) {
-  return MismatchOracle({kRanks, call}, direct).isDirect();
-}
-
-// ---- The matrix.
-
-using Cases = std::vector<Case>;
-
-void addEachRank(Cases& cases, const RankCall& call, const RankCall& other,
-                 const std::string& named) {
-  for (int odd = 0; odd < kRanks; odd++) {
-    cases.push_back({call, other, odd, named});
-  }
-}
-
-Cases operations(Collective collective, bool) {
-  Cases cases;
-  for (const Collective other : kCollectives) {
-    if (other != collective) {
-      addEachRank(cases, callOf(collective), callOf(other), "operation: ");
-    }
-  }
-  return cases;
-}
-
-// Where a rank's counts are its own business, there is nothing to compare.
-Cases counts(Collective collective, bool) {
-  Cases cases;
-  for (const size_t count : {size_t{6}, size_t{0}, size_t{1} << 20}) {
-    RankCall other = callOf(collective);
-    other.call.count = count;
-    if (sharesCounts(collective) && collective != Collective::kBarrier) {
-      addEachRank(cases, callOf(collective), other, "number of elements: ");
-    }
-  }
-  return cases;
-}
-
-Cases types(Collective collective, bool) {
-  Cases cases;
-  const RankCall call = callOf(collective);
-  RankCall other = call;
-  if (collective != Collective::kBarrier) {
-    other.type = RankCall::kInt32;
-    addEachRank(cases, call, other, "element type: ");
-    other.type = RankCall::kInt64;
-    addEachRank(cases, call, other, "element type: ");
-    other.type = RankCall::kForeign8;
-    addEachRank(cases, call, other, "element size");
-  }
-  return cases;
-}
-
-Cases reductions(Collective collective, bool) {
-  Cases cases;
-  for (const Reduction reduction : {Reduction::kProduct, Reduction::kMin,
-                                    Reduction::kMax, Reduction::kAverage}) {
-    RankCall other = callOf(collective);
-    other.call.reduction = reduction;
-    if (reduces(collective)) {
-      addEachRank(cases, callOf(collective), other, "reduction: ");
-    }
-  }
-  return cases;
-}
-
-// An average is divided by their number.
-Cases vectors(Collective collective, bool) {
-  Cases cases;
-  RankCall call = callOf(collective);
-  call.call.reduction = Reduction::kAverage;
-  RankCall other = call;
-  other.call.vectors = 2;
-  if (collective == Collective::kAllreduce) {
-    addEachRank(cases, call, other, "of vectors to average: ");
-  }
-  return cases;
-}
-
-Cases algorithmNames(Collective collective, bool direct) {
-  std::vector<const char*> names;
-  for (const AlgorithmInfo& info : algorithms::algorithmsOf(collective)) {
-    // A barrier's options have no algorithm.
-    if (collective != Collective::kBarrier && info.offers({0, kRanks, 0, 2})) {
-      names.push_back(info.name.data());
-    }
-  }
-  // What runs in mapped memory if nothing is asked for.
-  if (isDirect(callOf(collective), direct)) {
-    names.push_back(nullptr);
-  }
-  Cases cases;
-  for (const char* one : names) {
-    for (const char* two : names) {
-      RankCall call = callOf(collective);
-      RankCall other = call;
-      call.call.algorithm = one;
-      other.call.algorithm = two;
-      if (one != two) {
-        addEachRank(cases, call, other, "algorithm: ");
-      }
-    }
-  }
-  return cases;
-}
-
-Cases roots(Collective collective, bool) {
-  Cases cases;
-  for (int root = 0; root < kRanks && hasRoot(collective); root++) {
-    for (int step = 1; step < kRanks; step++) {
-      RankCall call = callOf(collective);
-      RankCall other = call;
-      call.call.root = root;
-      other.call.root = (root + step) % kRanks;
-      addEachRank(cases, call, other, "root: ");
-    }
-  }
-  return cases;
-}
-
-Cases withoutElements(Collective collective, bool) {
-  Cases cases;
-  for (const Collective other : kCollectives) {
-    if (collective != Collective::kBarrier && other != Collective::kBarrier) {
-      cases.push_back({emptyOf(callOf(collective)), emptyOf(callOf(other)), 1,
-                       "operation: "});
-    }
-  }
-  return cases;
-}
-
-// One rank has missed a call with this tag, or makes one more.
-Cases sequences(Collective collective, bool) {
-  Cases cases;
-  const RankCall call = callOf(collective);
-  RankCall other = call;
-  other.before = 1;
-  addEachRank(cases, call, other, " on rank ");
-  addEachRank(cases, other, call, " on rank ");
-  return cases;
-}
-
-using Field = Cases (*)(Collective, bool);
-constexpr Field kFields[] = {operations, counts,          types,
-                             reductions, vectors,         algorithmNames,
-                             roots,      withoutElements, sequences};
 
 // ---- Running.
 
@@ -237,6 +69,7 @@ Outcome outcomeOf(const ContextPtr& context, const RankCall& call,
                   Expected expected) {
   Outcome outcome;
   auto start = now();
+  context->base = call.base;
   bool failed = record(outcome, [&] {
     barrier(BarrierOptions(context));  // nobody still connects
     context->setTimeout(expected == Expected::kTimeout ? kShortTimeout
@@ -256,6 +89,22 @@ Outcome outcomeOf(const ContextPtr& context, const RankCall& call,
   return outcome;
 }
 
+// Both ranks', in either order.
+void expectValues(const Case& one, const std::string& text) {
+  if (one.values) {
+    const auto& [usual, odd] = *one.values;
+    EXPECT_NE(std::string::npos,
+              text.find(MakeString(odd, " on rank ", one.odd)))
+        << text;
+    EXPECT_TRUE(
+        text.find(MakeString(usual, " on rank ", (one.odd + 1) % kRanks)) !=
+            std::string::npos ||
+        text.find(MakeString(usual, " on rank ", (one.odd + 2) % kRanks)) !=
+            std::string::npos)
+        << text;
+  }
+}
+
 void expectOutcome(const Case& one, Expected expected, const Outcome& outcome) {
   auto limit = std::chrono::nanoseconds(std::chrono::seconds(1) * slowness());
   switch (expected) {
@@ -269,6 +118,7 @@ void expectOutcome(const Case& one, Expected expected, const Outcome& outcome) {
     case Expected::kMismatch:
       EXPECT_NE(std::string::npos, outcome.text.find(one.named))
           << outcome.text;
+      expectValues(one, outcome.text);
       [[fallthrough]];
     case Expected::kNextMismatch:
       EXPECT_EQ("mismatch", outcome.type) << outcome.text;
@@ -344,6 +194,8 @@ TEST_P(MismatchTest, ElementTypeOrSize) { expectAll(types); }
 TEST_P(MismatchTest, Reduction) { expectAll(reductions); }
 TEST_P(MismatchTest, VectorsOfAnAverage) { expectAll(vectors); }
 TEST_P(MismatchTest, Algorithm) { expectAll(algorithmNames); }
+TEST_P(MismatchTest, SegmentSize) { expectAll(segments); }
+TEST_P(MismatchTest, Base) { expectAll(bases); }
 TEST_P(MismatchTest, Root) { expectAll(roots); }
 // Nothing travels, and nothing is wrong; in mapped memory, lines are compared.
 TEST_P(MismatchTest, NoElements) { expectAll(withoutElements); }

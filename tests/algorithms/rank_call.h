@@ -34,6 +34,8 @@ struct RankCall {
   testing_support::Call call{5, 0, false, 9, 0, true};
   // Calls with this tag before, of no elements.
   int before = 0;
+  // Of the context.
+  int base = 2;
 };
 
 inline bool isV(Collective c) {

@@ -40,7 +40,7 @@ void run(const char* data, size_t bytes) {
 
 std::vector<std::vector<char>> seeds() {
   std::vector<std::vector<char>> all;
-  for (int type = 1; type <= static_cast<int>(FrameType::kGet); type++) {
+  for (int type = 1; type <= static_cast<int>(FrameType::kDispute); type++) {
     FrameHeader header;
     header.type = static_cast<FrameType>(type);
     header.slot = 0x0700000100000001;

@@ -30,6 +30,7 @@ struct Call {
   const char* algorithm = nullptr;  // by name; null: the library chooses
   // Of an average by allreduce, not in place: so often the same input.
   size_t vectors = 1;
+  size_t segment = 100000;  // at most, in bytes, where there is a reduction
 };
 
 // An element type that the library knows nothing about.

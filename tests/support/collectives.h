@@ -102,7 +102,7 @@ std::string checkAllreduce(ContextRef context, const Call& call) {
   }
   opts.setOutputs(std::vector<T*>{out.data()}, call.count);
   setReduction<T>(opts, call);
-  opts.setMaxSegmentSize(100000);
+  opts.setMaxSegmentSize(call.segment);
   allreduce(opts);
   return differs("allreduce", out, call.count, [&](size_t i) {
     return reducedOf<T>(call, context->size, i);
@@ -121,7 +121,7 @@ std::string checkReduce(ContextRef context, const Call& call) {
   opts.setOutput(out.data(), call.count);
   opts.setRoot(root);
   setReduction<T>(opts, call);
-  opts.setMaxSegmentSize(100000);
+  opts.setMaxSegmentSize(call.segment);
   reduce(opts);
   return differs("reduce", out, call.count, [&](size_t i) {
     return context->rank == root ? reducedOf<T>(call, context->size, i)
@@ -271,7 +271,7 @@ std::string checkReduceScatter(ContextRef context, const Call& call) {
     opts.setOutput(out.data(), out.size());
   }
   setReduction<T>(opts, call);
-  opts.setMaxSegmentSize(100000);
+  opts.setMaxSegmentSize(call.segment);
   reduce_scatter(opts);
   return differs(
       "reduce_scatter", call.inPlace ? in : out, call.count,
@@ -293,7 +293,7 @@ std::string checkReduceScatterv(ContextRef context, const Call& call) {
     opts.setOutput(out.data(), out.size());
   }
   setReduction<T>(opts, call);
-  opts.setMaxSegmentSize(100000);
+  opts.setMaxSegmentSize(call.segment);
   reduce_scatterv(opts);
   return differs(
       "reduce_scatterv", call.inPlace ? in : out, mine,

@@ -11,9 +11,11 @@ constexpr std::string_view kFolding =
     "Rabenseifner, \"Optimization of Collective Reduction Operations\", ICCS "
     "2004, section 4";
 
-constexpr std::string_view kLanes =
-    "Träff, Hunold, \"Decomposing MPI Collectives for Exploiting Multi-lane "
-    "Communication\", CLUSTER 2020";
+// Where no section is named, it is the paper's own name of the algorithm or of
+// the part that has it.
+constexpr std::string_view kBarrierOfHosts =
+    "Kielmann et al., \"MagPIe: MPI's collective communication operations for "
+    "clustered wide area systems\", PPoPP 1999, barrier";
 
 constexpr Description kDescriptions[] = {
     {kAllreduce, "recursive_doubling",
@@ -50,9 +52,10 @@ constexpr Description kDescriptions[] = {
      "2 log_r n rounds, 2 (n - 1) / n m moved, (n - 1) / n m reduced",
      "large vectors, where n is no power of two",
      "Guo et al., \"BCube: a high performance, server-centric network "
-     "architecture for modular data centers\", SIGCOMM 2009; Bruck, Ho, "
-     "Kipnis, "
-     "Upfal, Weathersby, IEEE TPDS 8(11), 1997 (radix-r exchanges)",
+     "architecture for modular data centers\", SIGCOMM 2009 (the BCube "
+     "structure); Bruck, Ho, Kipnis, Upfal, Weathersby, \"Efficient algorithms "
+     "for all-to-all communications in multiport message-passing systems\", "
+     "IEEE TPDS 8(11), 1997, section 3 (radix r)",
      6},
     {kAllreduce, "flat",
      "Each rank sends its vector to every other and reduces all of them "
@@ -61,7 +64,7 @@ constexpr Description kDescriptions[] = {
      "1 round of n - 1 messages, (n - 1) m moved and reduced",
      "the smallest vectors of few ranks",
      "Shah et al., \"MSCCL++: Rethinking GPU Communication Abstractions for AI "
-     "Inference\", arXiv 2504.09014, 2025 (one-phase all-pairs)",
+     "Inference\", arXiv 2504.09014, 2025, one-phase all-pairs",
      4},
     {kAllreduce, "in_order",
      "Each rank exchanges blocks with rank 0, then with rank 1, and so on, and "
@@ -96,7 +99,7 @@ constexpr Description kDescriptions[] = {
      "and short enough to fill the pipeline soon",
      "Pjesivac-Grbovic, Angskun, Bosilca, Fagg, Gabriel, Dongarra, "
      "\"Performance analysis of MPI collective operations\", Cluster Computing "
-     "10(2), 2007 (pipeline)",
+     "10(2), 2007, pipeline broadcast",
      5, 4},
     {kBarrier, "dissemination",
      "In round k each rank tells the one 2^k above that it is there, and all "
@@ -126,29 +129,29 @@ constexpr Description kDescriptions[] = {
     {kScatter, "flat", "The root sends each rank its block.",
      "1 round of n - 1 messages, (n - 1) / n m moved",
      "large blocks: no rank passes on what is not its own",
-     "one message per rank", 6},
+     "none: one message per rank", 6},
     {kScatter, "binomial",
      "Along a binomial tree: whoever has the blocks of a subtree sends on "
      "those "
      "of its halves.",
      "log2 n rounds, (n - 1) / n m moved", "small blocks",
      "Chan, Heimlich, Purkayastha, van de Geijn, \"Collective communication: "
-     "theory, practice, and experience\", CCPE 19(13), 2007 (minimum spanning "
-     "tree)"},
+     "theory, practice, and experience\", CCPE 19(13), 2007, minimum-spanning "
+     "tree scatter"},
     {kGather, "flat", "Each rank sends its block to the root.",
      "1 round of n - 1 messages, (n - 1) / n m moved",
      "large blocks: no rank passes on what is not its own",
-     "one message per rank", 6},
+     "none: one message per rank", 6},
     {kGather, "binomial",
      "Along a binomial tree: each rank collects the blocks of its subtree and "
      "sends them on together.",
      "log2 n rounds, (n - 1) / n m moved", "small blocks",
-     "Chan et al. 2007 (see scatter)"},
+     "Chan et al. 2007 (see scatter), minimum-spanning tree gather"},
     {kGatherv, "flat",
      "Each rank sends its block to the root: only the root knows how long all "
      "of them are.",
      "1 round of n - 1 messages, (n - 1) / n m moved", "always",
-     "one message per rank", 6},
+     "none: one message per rank", 6},
     {kAllgather, "ring", "Each block goes around the ring once.",
      "n - 1 rounds, (n - 1) / n m moved", "large blocks, for odd n",
      "the second half of the allreduce by ring", 5},
@@ -173,7 +176,7 @@ constexpr Description kDescriptions[] = {
      "large blocks, and all of few ranks, for even n that are no power of two",
      "Chen, Zhang, Zhang, Yuan, \"Performance evaluation of allgather "
      "algorithms on terascale Linux cluster with fast Ethernet\", HPC Asia "
-     "2005",
+     "2005, neighbor exchange",
      6},
     {kAllgatherv, "ring", "As allgather by ring, with blocks of any sizes.",
      "as allgather by ring, for even blocks",
@@ -254,14 +257,18 @@ constexpr Description kDescriptions[] = {
      "2 (H - 1) rounds between hosts, 2 of k - 1 messages inside; 2 (H - 1) / "
      "H m / k moved "
      "between hosts, 2 (k - 1) / k m inside",
-     "large vectors of several hosts with several ranks each", kLanes, 6, 1, 3},
+     "large vectors of several hosts with several ranks each",
+     "Träff, Hunold, \"Decomposing MPI Collectives for Exploiting Multi-lane "
+     "Communication\", CLUSTER 2020, full-lane allreduce",
+     6, 1, 3},
     {kAllreduce, "hierarchical_doubling",
      "The same with recursive doubling among the owners of each lane: fewer "
      "rounds, more bytes.",
      "log2 H rounds between hosts (2 more if folded), 2 of k - 1 messages "
      "inside; log2 H m / k "
      "moved between hosts, 2 (k - 1) / k m inside",
-     "smaller vectors of several hosts with several ranks each", kLanes, 6, 1,
+     "smaller vectors of several hosts with several ranks each",
+     "Träff, Hunold 2020 (see hierarchical_ring), full-lane allreduce", 6, 1,
      3},
     {kBroadcast, "hierarchical",
      "The root hands out lanes; each goes down a binomial tree of hosts, and "
@@ -269,35 +276,36 @@ constexpr Description kDescriptions[] = {
      "log2 H rounds between hosts, 2 of k - 1 messages inside; log2 H m / k "
      "moved between hosts, "
      "2 (k - 1) / k m inside",
-     "several hosts with several ranks each", kLanes, 6, 1, 3},
+     "several hosts with several ranks each",
+     "Träff, Hunold 2020 (see allreduce), full-lane broadcast", 6, 1, 3},
     {kBarrier, "hierarchical",
      "The ranks of a host report to its first one, the first ones meet by "
      "dissemination, and tell theirs.",
      "ceil(log2 H) rounds between hosts, 2 of k - 1 messages inside; a byte "
      "each",
-     "several hosts with several ranks each",
-     "Kielmann et al., \"MagPIe: MPI's collective communication operations for "
-     "clustered wide area systems\", PPoPP 1999",
-     6, 1, 3},
+     "several hosts with several ranks each", kBarrierOfHosts, 6, 1, 3},
     {kReduce, "hierarchical",
      "A reduce-scatter inside each host; each lane goes up a binomial tree of "
      "hosts, and the root collects them.",
      "log2 H rounds between hosts, 2 of k - 1 messages inside; log2 H m / k "
      "moved and reduced "
      "between hosts, 2 (k - 1) / k m moved inside",
-     "several hosts with several ranks each", kLanes, 6, 1, 3},
+     "several hosts with several ranks each",
+     "Träff, Hunold 2020 (see allreduce), full-lane reduce", 6, 1, 3},
     {kAllgather, "hierarchical",
      "Each block goes to the counterpart of its rank on every other host, "
      "once; everybody shares with its host what it has got.",
      "1 round of H - 1 messages between hosts, 1 inside; (H - 1) / n m moved "
      "between hosts, (n - H) / n m inside",
-     "several hosts with several ranks each", kLanes, 6, 1, 3},
+     "several hosts with several ranks each",
+     "Träff, Hunold 2020 (see allreduce), full-lane allgather", 6, 1, 3},
     {kAllgatherv, "hierarchical",
      "Each block goes to the counterpart of its rank on every other host, "
      "once; everybody shares with its host what it has got.",
      "1 round of H - 1 messages between hosts, 1 inside; (H - 1) / n m moved "
      "between hosts, (n - H) / n m inside",
-     "several hosts with several ranks each", kLanes, 6, 1, 3},
+     "several hosts with several ranks each", "as allgather, hierarchical", 6,
+     1, 3},
     {kReduceScatter, "in_order", "The first half of allreduce in order.",
      "1 round of 2 n - 3 messages one after the other, (n - 1) / n m moved and "
      "reduced",
@@ -307,7 +315,8 @@ constexpr Description kDescriptions[] = {
      "there once.",
      "1 round inside, 1 of H - 1 messages between hosts; (n - H) / n m moved "
      "and reduced inside, (H - 1) / n m between hosts",
-     "several hosts with several ranks each", kLanes, 6, 1, 3},
+     "several hosts with several ranks each",
+     "Träff, Hunold 2020 (see allreduce), full-lane reduce_scatter", 6, 1, 3},
     {kReduceScatterv, "in_order",
      "As reduce_scatter in order, with blocks of any sizes.",
      "1 round of 2 n - 3 messages one after the other, (n - 1) / n m moved and "
@@ -318,7 +327,8 @@ constexpr Description kDescriptions[] = {
      "there once.",
      "1 round inside, 1 of H - 1 messages between hosts; (n - H) / n m moved "
      "and reduced inside, (H - 1) / n m between hosts",
-     "several hosts with several ranks each", kLanes, 6, 1, 3},
+     "several hosts with several ranks each", "as reduce_scatter, hierarchical",
+     6, 1, 3},
 };
 
 }  // namespace

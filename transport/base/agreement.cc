@@ -45,6 +45,7 @@ Agreement::Tag& Agreement::at(uint64_t tag) {
   fresh.begun = fresh.latest = begun.value_or(0);
   std::fill(fresh.entries.begin(), fresh.entries.end(), Entry{});
   fresh.farAhead.clear();
+  fresh.details.fill(nullptr);
   byUse_.pushBack(&fresh);
   return fresh;
 }
@@ -101,7 +102,8 @@ Agreement::Entry& Agreement::entry(Tag& tag, uint64_t number) {
 }
 
 uint64_t Agreement::begin(uint64_t tag, uint64_t word,
-                          std::optional<Conflict>* conflict) {
+                          std::optional<Conflict>* conflict,
+                          const internal::CheckDetailsPtr& details) {
   Tag* const last = byUse_.back();
   Tag& t = last != nullptr && last->tag == tag ? *last : at(tag);
   if (&t != last) {
@@ -119,9 +121,30 @@ uint64_t Agreement::begin(uint64_t tag, uint64_t word,
     *conflict = {mine, place.said};
   }
   place = {number, mine};
+  internal::CheckDetailsPtr& known = t.details[number % kRemembered];
+  if (known != details) {
+    known = details;
+  }
   lastTag_ = tag;
   lastWord_ = mine.word;
   return mine.word;
+}
+
+internal::CheckDetailsPtr Agreement::detailsOf(uint64_t tag,
+                                               uint64_t word) const {
+  const auto found = tags_.find(tag);
+  if (found == tags_.end()) {
+    return nullptr;
+  }
+  const Tag& t = found->second;
+  for (uint64_t i = 0; i < std::min(kRemembered, t.begun); i++) {
+    const uint64_t number = t.begun - i;
+    const Entry& entry = t.entries[number % t.entries.size()];
+    if (entry.number == number && entry.said.word == word) {
+      return t.details[number % kRemembered];
+    }
+  }
+  return nullptr;
 }
 
 // The words of a peer come in the order of its operations, so those of one that

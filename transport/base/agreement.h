@@ -16,6 +16,7 @@
 // tags that are used again and again as with ever new ones.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
@@ -40,9 +41,12 @@ class Agreement {
   explicit Agreement(int rank) : rank_(rank) {}
 
   // This rank begins an operation: returns its word, with its number. *conflict
-  // is set if another rank has contradicted it already.
-  uint64_t begin(uint64_t tag, uint64_t word,
-                 std::optional<Conflict>* conflict);
+  // is set if another rank has contradicted it already. `details` of the word,
+  // or null.
+  uint64_t begin(uint64_t tag, uint64_t word, std::optional<Conflict>* conflict,
+                 const internal::CheckDetailsPtr& details = nullptr);
+  // Of this rank's operation with that word; null: not known (any more).
+  internal::CheckDetailsPtr detailsOf(uint64_t tag, uint64_t word) const;
 
   // A word has come from `peer`; `isMessage`: with a message, not from who
   // waits for one.
@@ -78,6 +82,8 @@ class Agreement {
     uint64_t begun = 0;          // operations, by this rank
     uint64_t latest = 0;         // number that anybody has mentioned
     std::vector<Entry> entries;  // by number, modulo their count: a power of 2
+    // Of this rank's own, by number, modulo kRemembered.
+    std::array<internal::CheckDetailsPtr, kRemembered> details;
     // By peers that have begun half a cycle more than this rank: their last.
     std::unordered_map<int, uint64_t> farAhead;
   };

@@ -131,6 +131,7 @@ void Context::close() {
   if (closed_) {
     return;
   }
+  endDispute();
   closed_ = true;
   goodbye(lock);
   const bool joined = std::exchange(joined_, false);

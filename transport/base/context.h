@@ -43,12 +43,6 @@ class OperationOwner {
   virtual void onOperation(Operation& op) = 0;
 };
 
-// Whose memory it is, CUDA's number of the device; -1: the host's, which may be
-// dereferenced.
-inline int deviceOf(const MemoryKind& kind) {
-  return kind.where == MemoryKind::Where::kCuda ? kind.device : -1;
-}
-
 // Memory that remote ranks may put to and get from.
 struct ExportedRegion {
   char* ptr = nullptr;
@@ -76,7 +70,8 @@ class Context final : public transport::Context,
       const std::string& serialized) override;
 
   // internal::Channel
-  uint64_t begin(uint64_t slot, uint64_t check) override;
+  uint64_t begin(uint64_t slot, uint64_t check,
+                 const internal::CheckDetailsPtr& details) override;
   void postSend(Operation& op, int dst, uint64_t slot, const void* data,
                 size_t bytes, uint64_t check) override;
   void postRecv(Operation& op, int src, uint64_t slot, void* data, size_t bytes,
@@ -207,10 +202,12 @@ class Context final : public transport::Context,
     }
     return !conflict;
   }
-  // What receives of collectives wait for goes to those who should send it.
-  void tellAwaited();
+  void tellAwaited();  // to who should send what collectives wait for
   void failMismatch(uint64_t tag, const internal::Statement& one,
                     const internal::Statement& other);
+  bool disputing() const { return dispute_ != nullptr; }
+  void onDispute(const Dispute& theirs);
+  void endDispute();
   // A peer has said bye.
   void onDeparture(int peer);
   void failDeparted(int peer, const std::string& why = {});
@@ -279,6 +276,7 @@ class Context final : public transport::Context,
   // Tags of calls: a rank, or from here on a probe.
   static constexpr uint64_t kFirstProbe = uint64_t{1} << 32;
   static constexpr uint64_t kProbeOfRank = uint64_t{1} << 31;  // plus the rank
+  static constexpr uint64_t kDisputeTimer = UINT64_MAX;
   static int rankOf(uint64_t tag) {
     return static_cast<int>(tag >= kProbeOfRank ? tag - kProbeOfRank : tag);
   }
@@ -298,6 +296,7 @@ class Context final : public transport::Context,
   void part(int first, int last);
   void partUnlinked(Pair& pair);
   void failPending();
+  bool dispute(int peer, const Dispute& mine, const std::string& text);
   void endWith(internal::CausePtr cause);
 
   // context_operations.cc
@@ -378,6 +377,7 @@ class Context final : public transport::Context,
   bool byeSaid_ = false;  // to all pairs that are linked
   bool complete_ = false;
   internal::CausePtr cause_;
+  internal::CausePtr dispute_;  // the cause, soon; see context_dispute.cc
   Agreement agreement_;
   std::string refusal_;  // told to everyone who calls
   std::vector<std::unique_ptr<transport::Pair>> pairs_;

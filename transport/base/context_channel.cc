@@ -17,7 +17,8 @@ constexpr milliseconds kPatience{250};
 
 }  // namespace
 
-uint64_t Context::begin(uint64_t slot, uint64_t check) {
+uint64_t Context::begin(uint64_t slot, uint64_t check,
+                        const internal::CheckDetailsPtr& details) {
   origin_.check("context");
   if (size() == 1) {
     return check;
@@ -25,24 +26,11 @@ uint64_t Context::begin(uint64_t slot, uint64_t check) {
   auto lock = this->lock();
   const uint64_t tag = internal::tagOf(slot);
   std::optional<Agreement::Conflict> conflict;
-  const uint64_t word = agreement_.begin(tag, check, &conflict);
+  const uint64_t word = agreement_.begin(tag, check, &conflict, details);
   if (conflict) {
     failMismatch(tag, conflict->one, conflict->other);
   }
   return word;
-}
-
-// All that both words say travels with the abort.
-void Context::failMismatch(uint64_t tag, const internal::Statement& one,
-                           const internal::Statement& other) {
-  const int culprit = other.rank != rank() ? other.rank : one.rank;
-  failNew(
-      Cause::Kind::kMismatch, culprit,
-      MakeString("ranks ", one.rank, " and ", other.rank,
-                 " disagree about a collective with tag ", tag & 0xffffffff,
-                 ": ", internal::describeDisagreement(one, other), " (rank ",
-                 one.rank, ": ", internal::describeCheck(one.word), "; rank ",
-                 other.rank, ": ", internal::describeCheck(other.word), ")"));
 }
 
 bool Context::waitUntil(const std::function<bool()>& ready, Deadline deadline) {

@@ -73,9 +73,18 @@ void Context::suspect(int peer, const std::string& why, bool gone) {
 void Context::failLocked(CausePtr cause) {
   const bool ownTimeout =
       cause->kind == Cause::Kind::kTimeout && cause->foundBy == rank();
-  if (cause_ == nullptr && (!closed_ || ownTimeout)) {
-    endWith(std::move(cause));
+  if (cause_ != nullptr || (closed_ && !ownTimeout)) {
+    return;
   }
+  // In a dispute the other rank ends its connections, and its text may come by
+  // the lifelines: there is little time for that.
+  if (dispute_ != nullptr && cause->kind != Cause::Kind::kMismatch) {
+    if (!ownTimeout) {
+      return;
+    }
+    cause = dispute_;
+  }
+  endWith(std::move(cause));
 }
 
 void Context::endWith(CausePtr cause) {

@@ -50,6 +50,10 @@ void Context::callLater(int peer) {
 
 // Unless the peer has called meanwhile, or there is nothing to call it for.
 void Context::onTimer(uint64_t tag) {
+  if (tag == kDisputeTimer) {
+    endDispute();
+    return;
+  }
   const int peer = static_cast<int>(tag);
   const Pair& pair = *pairAt(peer);
   peers_[static_cast<size_t>(peer)].putOff = false;

@@ -161,9 +161,16 @@ bool KeptMemory::holds(const Operation& op) const {
 
 KeptMemory* KeptMemory::of(const ByFirstByte& all,
                            const internal::Operation& op) {
-  const auto it = all.upper_bound(op.data);
-  KeptMemory* nearest = it != all.begin() ? std::prev(it)->second : nullptr;
-  return nearest != nullptr && nearest->holds(op) ? nearest : nullptr;
+  constexpr int kLooks = 8;
+  KeptMemory* best = nullptr;
+  auto it = all.upper_bound(op.data);
+  for (int look = 0; look < kLooks && it != all.begin(); look++) {
+    KeptMemory& kept = *(--it)->second;
+    if (kept.holds(op) && (best == nullptr || kept.bytes() >= best->bytes())) {
+      best = &kept;
+    }
+  }
+  return best;
 }
 
 // What a peer may write can be read here all the same.

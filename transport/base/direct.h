@@ -91,7 +91,6 @@ class DirectLanes final : public internal::Direct {
   size_t slotBytes() const override { return lanes_[0]->slotBytes(); }
   Entry enter(uint64_t tag, std::chrono::milliseconds timeout) override;
   void leave(internal::Lane& lane) override;
-  bool isRunning(uint64_t tag) const override { return claims_.isRunning(tag); }
 
   // The context has failed or was closed, and a rank has left: whoever waits
   // looks again. Any thread.

@@ -27,12 +27,14 @@ class KeptMemory final : public internal::KeptMemory {
   ~KeptMemory() override;
 
   using ByFirstByte = std::multimap<const char*, KeptMemory*>;
-  // Of what begins at the same byte or before the operation's memory, the
-  // nearest, if it holds that; else null. It may be another owner's than the
-  // operation's, which goes first.
+  // Of what begins at the same byte or before the operation's memory and holds
+  // that, the longest, and of those the oldest: a caller's buffer rather than
+  // what is kept for one call. The nearest few are looked at. Null: there is
+  // none. It may be another owner's than the operation's, which goes first.
   static KeptMemory* of(const ByFirstByte& all, const internal::Operation& op);
 
   const char* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
   bool holds(const internal::Operation& op) const;
   size_t offsetOf(const internal::Operation& op) const {
     return static_cast<size_t>(op.data - data_);

@@ -144,15 +144,6 @@ void LaneClaims::leave(int lane) {
              std::memory_order_release);
 }
 
-bool LaneClaims::isRunning(uint64_t tag) const {
-  for (int lane = 0; lane < kLanes; lane++) {
-    if (runs(lane, tag + 1)) {
-      return true;
-    }
-  }
-  return false;
-}
-
 // ---- After a failure
 
 void LaneClaims::close() { board_.closed.store(1, std::memory_order_seq_cst); }

@@ -61,8 +61,6 @@ class LaneClaims {
   Outcome enter(uint64_t tag, std::chrono::milliseconds timeout, int* lane,
                 int* culprit = nullptr);
   void leave(int lane);
-  // Whether this rank has an operation with this tag in a lane.
-  bool isRunning(uint64_t tag) const;
 
   // The context has failed: nobody enters any lane from here on, enter() is
   // kFailed on all ranks, once they have heard of it.

@@ -23,6 +23,12 @@ struct MemoryKind {
   bool operator==(const MemoryKind&) const = default;
 };
 
+// Whose memory it is, CUDA's number of the device; -1: the host's, which may be
+// dereferenced.
+inline int deviceOf(const MemoryKind& kind) {
+  return kind.where == MemoryKind::Where::kCuda ? kind.device : -1;
+}
+
 // The kind of [ptr, ptr + bytes). Null and unknown pointers are host memory.
 // Thread-safe.
 MemoryKind memoryKindOf(const void* ptr, size_t bytes);

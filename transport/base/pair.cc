@@ -210,7 +210,10 @@ char* Pair::onPayload(const FrameHeader& header) {
     incoming_.what = Incoming::What::kControl;
     return control_;
   }
-  return placeFor(header);
+  char* const place = context_.disputing() ? nullptr : placeFor(header);
+  return place == nullptr && !failed_ && context_.disputing()
+             ? discard(header.payloadBytes)
+             : place;
 }
 
 char* Pair::placeFor(const FrameHeader& header) {
@@ -244,6 +247,10 @@ char* Pair::discard(size_t bytes) {
 
 void Pair::onFrame(const FrameHeader& header, const char* payload) {
   if (failed_) {
+    return;
+  }
+  if (context_.disputing()) {
+    onFrameInDispute(header, payload);
     return;
   }
   if (header.payloadBytes == 0) {
@@ -285,6 +292,9 @@ void Pair::onFrame(const FrameHeader& header, const char* payload) {
       break;
     case FrameType::kGet:
       onGet(header);
+      break;
+    case FrameType::kDispute:
+      onDispute(header, payload);
       break;
   }
 }

@@ -155,6 +155,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   // A queued receive of a collective that has waited for long: the peer learns,
   // once, of which.
   void tellAwaited(const Operation& op);
+  bool tell(const Dispute& dispute);  // false: it cannot
   void dropEntry(RecvEntry* entry);
 
   void startBoundWrite(Operation& op);
@@ -317,6 +318,8 @@ class Pair final : public transport::Pair, public LinkHandler {
 
   // pair_awaited.cc
   void onAwaited(const FrameHeader& header);
+  void onFrameInDispute(const FrameHeader& header, const char* payload);
+  void onDispute(const FrameHeader& header, const char* payload);
 
   // pair_bound.cc
   void advertiseBound(uint32_t index);

@@ -1,6 +1,9 @@
+// What pairs do about ranks that disagree.
+//
 // Ranks that disagree about a collective may all wait, each for one that sends
 // nothing, and no message contradicts. So who has waited for long tells the
 // sender what for.
+#include "gloo/common/string.h"
 #include "transport/base/context.h"
 #include "transport/base/pair.h"
 
@@ -27,6 +30,48 @@ void Pair::onAwaited(const FrameHeader& header) {
   const SlotState* state = slots_.find(header.slot);
   if (state == nullptr || state->unseen == 0) {
     contradicts(header);
+  }
+}
+
+bool Pair::tell(const Dispute& dispute) {
+  if (link_ == nullptr || byeSent_ || departed_ || failed_) {
+    return false;
+  }
+  const std::vector<char> payload = encode(dispute);
+  FrameHeader h = header(FrameType::kDispute);
+  h.payloadBytes = static_cast<uint32_t>(payload.size());
+  sendControl(h, payload.data());
+  return true;
+}
+
+void Pair::onDispute(const FrameHeader& header, const char* payload) {
+  try {
+    const Dispute dispute = decodeDispute({payload, header.payloadBytes});
+    if (dispute.said.rank < 0 || dispute.said.rank >= context_.size() ||
+        dispute.said.rank == context_.rank()) {
+      protocolError(MakeString("a dispute with rank ", dispute.said.rank));
+    } else if (!byeSent_) {  // who has left is not concerned
+      context_.onDispute(dispute);
+    }
+  } catch (const WireError& e) {
+    protocolError(e.what());
+  }
+}
+
+// The context is about to fail: what the peers say matters only if it is why.
+void Pair::onFrameInDispute(const FrameHeader& header, const char* payload) {
+  switch (header.type) {
+    case FrameType::kAbort:
+      onAbort(header, payload);
+      break;
+    case FrameType::kDispute:
+      onDispute(header, payload);
+      break;
+    case FrameType::kBye:
+      context_.endDispute();
+      break;
+    default:
+      break;
   }
 }
 

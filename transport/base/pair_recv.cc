@@ -106,8 +106,11 @@ bool Pair::sameCollective(const Operation& op, uint64_t check) {
   return false;
 }
 
-// Compares sizes and collectives before a byte moves.
+// Compares collectives and sizes before a byte moves.
 bool Pair::agrees(const Operation& op, uint64_t bytes, uint64_t check) {
+  if (!sameCollective(op, check)) {
+    return false;
+  }
   if (bytes > op.bytes) {
     context_.failNew(
         internal::Cause::Kind::kMismatch, peer_,
@@ -116,7 +119,7 @@ bool Pair::agrees(const Operation& op, uint64_t bytes, uint64_t check) {
                    " bytes on rank ", context_.rank(), ", slot ", op.slot));
     return false;
   }
-  return sameCollective(op, check);
+  return true;
 }
 
 void Pair::noteIntroduction(uint32_t number) {

@@ -116,8 +116,11 @@ void Pair::serve(Operation& op, const StoredAdvert& advert) {
   slots_.forgetIfIdle(state);
 }
 
-// Compares sizes and collectives before a byte moves.
+// Compares collectives and sizes before a byte moves.
 bool Pair::prepareDirect(Operation& op, const StoredAdvert& advert) {
+  if (!sameCollective(op, advert.check)) {
+    return false;
+  }
   if (op.bytes > advert.bytes) {
     context_.failNew(
         internal::Cause::Kind::kMismatch, peer_,
@@ -126,9 +129,6 @@ bool Pair::prepareDirect(Operation& op, const StoredAdvert& advert) {
                    " is longer than its receive"
                    " of ",
                    advert.bytes, " bytes on rank ", peer_, ", slot ", op.slot));
-    return false;
-  }
-  if (!sameCollective(op, advert.check)) {
     return false;
   }
   context_.counts().directSent++;

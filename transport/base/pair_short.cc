@@ -36,7 +36,8 @@ bool Pair::sendNow(uint64_t slot, const char* from, size_t bytes,
 // Whatever is not as usual goes the longer way, which finds out what it is. (A
 // pair that has failed may have entries whose operations are gone.)
 bool Pair::onMessage(const ShortMessage& message, const char* payload) {
-  SlotState* const state = failed_ ? nullptr : slots_.find(message.slot);
+  SlotState* const state =
+      failed_ || context_.disputing() ? nullptr : slots_.find(message.slot);
   const RecvEntry* const entry =
       state != nullptr ? state->recvs.front() : nullptr;
   const uint64_t cost = costOf(message.bytes);
@@ -48,7 +49,7 @@ bool Pair::onMessage(const ShortMessage& message, const char* payload) {
   takeNews(message.credits, message.seen);
   if (failed_ || (message.check != 0 &&
                   !context_.hear(peer_, message.slot, message.check, true))) {
-    return false;
+    return !failed_;  // in a dispute: the link reads on
   }
   granted_ -= cost;
   seen_ = message.number;

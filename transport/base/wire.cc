@@ -254,6 +254,57 @@ internal::Cause decodeCause(std::span<const char> bytes) {
   return cause;
 }
 
+std::vector<char> encode(const Dispute& dispute) {
+  Writer w;
+  w.put(dispute.tag);
+  w.put(static_cast<int32_t>(dispute.said.rank));
+  w.put(dispute.said.word);
+  w.put(dispute.yours);
+  w.put(static_cast<uint8_t>(dispute.details != nullptr));
+  if (dispute.details != nullptr) {
+    const internal::CheckDetails& details = *dispute.details;
+    w.put(details.count);
+    w.put(details.segmentBytes);
+    w.put(details.base);
+    w.put(details.vectors);
+    w.put(details.root);
+    w.put(static_cast<uint16_t>(details.counts.size()));
+    for (const uint64_t count : details.counts) {
+      w.put(count);
+    }
+  }
+  return std::move(w.bytes());
+}
+
+Dispute decodeDispute(std::span<const char> bytes) {
+  Reader r(bytes, "dispute");
+  Dispute dispute;
+  dispute.tag = r.get<uint64_t>();
+  dispute.said.rank = r.get<int32_t>();
+  dispute.said.word = r.get<uint64_t>();
+  dispute.yours = r.get<uint64_t>();
+  enum class Has : uint8_t { kNone, kDetails };
+  if (checked(r.get<uint8_t>(), Has::kDetails, "dispute: details") ==
+      Has::kDetails) {
+    const auto details = std::make_shared<internal::CheckDetails>();
+    details->count = r.get<uint64_t>();
+    details->segmentBytes = r.get<uint64_t>();
+    details->base = r.get<uint32_t>();
+    details->vectors = r.get<uint32_t>();
+    details->root = r.get<uint32_t>();
+    const size_t counts = r.get<uint16_t>();
+    if (counts > internal::CheckDetails::kMostCounts) {
+      throw WireError(MakeString("dispute: ", counts, " counts"));
+    }
+    for (size_t i = 0; i < counts; i++) {
+      details->counts.push_back(r.get<uint64_t>());
+    }
+    dispute.details = details;
+  }
+  r.expectEnd();
+  return dispute;
+}
+
 uint32_t crc32c(std::span<const char> bytes) {
   static const auto table = [] {
     std::array<uint32_t, 256> t{};

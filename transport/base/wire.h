@@ -16,12 +16,13 @@
 
 #include "gloo/config.h"
 #include "gloo/internal/cause.h"
+#include "gloo/internal/check.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 
 constexpr uint32_t kWireMagic = 0x314f4c47;  // "GLO1"
-constexpr uint16_t kWireVersion = 4;
+constexpr uint16_t kWireVersion = 5;
 
 // Bytes that are not what this header says. Never leaves transport/.
 struct WireError : std::runtime_error {
@@ -42,6 +43,7 @@ enum class FrameType : uint8_t {
   kBye = 8,       // orderly departure: no frame follows
   kBufferAdvert = 9,  // memory of a bound receive Buffer
   kGet = 10,          // asks for bytes of an exported region
+  kDispute = 11,      // two ranks disagree; payload: encoded Dispute
 };
 
 // FrameHeader::flags.
@@ -212,6 +214,20 @@ AddressRecord decodeAddress(std::span<const char> bytes);
 
 std::vector<char> encode(const internal::Cause& cause);
 internal::Cause decodeCause(std::span<const char> bytes);
+
+// ---- Dispute ----------------------------------------------------------------
+
+// To the rank that said `yours` of an operation with this tag: another one, the
+// sender or a third, said something else.
+struct Dispute {
+  uint64_t tag = 0;
+  internal::Statement said;
+  uint64_t yours = 0;
+  internal::CheckDetailsPtr details;  // of `said`; null: the sender has none
+};
+
+std::vector<char> encode(const Dispute& dispute);
+Dispute decodeDispute(std::span<const char> bytes);
 
 // CRC-32C (RFC 3720, appendix B.4).
 uint32_t crc32c(std::span<const char> bytes);

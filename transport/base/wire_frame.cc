@@ -28,6 +28,7 @@ uint32_t payloadAllowed(const FrameHeader& header) {
     case FrameType::kData:
       return kMaxDataPayload;
     case FrameType::kAbort:
+    case FrameType::kDispute:
       return kMaxControlPayload;
     case FrameType::kDone:
       return header.has(kError) ? kMaxControlPayload : 0;
@@ -61,7 +62,7 @@ FrameHeader decodeFrame(std::span<const char> bytes) {
   const char* in = bytes.data();
   FrameHeader h;
   const uint8_t type = load<uint8_t>(in);
-  if (type < 1 || type > static_cast<uint8_t>(FrameType::kGet)) {
+  if (type < 1 || type > static_cast<uint8_t>(FrameType::kDispute)) {
     throw WireError(MakeString("frame: unknown type ", int(type)));
   }
   h.type = static_cast<FrameType>(type);

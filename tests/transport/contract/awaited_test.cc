@@ -34,7 +34,7 @@ TEST_P(AwaitedTest, RanksThatDisagreeAndOnlyWaitAreTold) {
     char byte = 0;
     const auto start = Deadline::Clock::now();
     try {
-      const uint64_t word = channel.begin(kSlot, wordOf(operation));
+      const uint64_t word = channel.begin(kSlot, wordOf(operation), nullptr);
       channel.postRecv(receive, peer, kSlot, &byte, 1, word);
       channel.waitUntil([&] { return receive.done(); },
                         Deadline::after(kLongTimeout));
@@ -60,14 +60,14 @@ TEST_P(AwaitedTest, WhoIsLateIsNotAnError) {
     for (int round = 0; round < 2; round++) {
       internal::Operation operation;
       if (context->rank == 0) {
-        const uint64_t word = channel.begin(kSlot, wordOf(1));
+        const uint64_t word = channel.begin(kSlot, wordOf(1), nullptr);
         channel.postRecv(operation, 1, kSlot, &byte, 1, word);
       } else {
         // Drives meanwhile, and hears.
         EXPECT_FALSE(channel.waitUntil([] { return false; },
                                        Deadline::after(milliseconds(400))));
         byte = static_cast<char>('a' + round);
-        const uint64_t word = channel.begin(kSlot, wordOf(1));
+        const uint64_t word = channel.begin(kSlot, wordOf(1), nullptr);
         channel.postSend(operation, 0, kSlot, &byte, 1, word);
       }
       ASSERT_TRUE(channel.waitUntil([&] { return operation.done(); },

@@ -5,7 +5,9 @@
 #include <barrier>
 #include <functional>
 
+#include "gloo/allgather.h"
 #include "gloo/allreduce.h"
+#include "gloo/broadcast.h"
 #include "gloo/internal/channel.h"
 #include "gloo/internal/statistics.h"
 #include "gloo/math.h"
@@ -282,6 +284,47 @@ TEST_F(VerbsCountsTest, ACollectiveRegistersAVectorNotEachOfItsMessages) {
                   EXPECT_EQ(after.registrations - before.registrations, 1u);
                   EXPECT_THAT(data, testing::Each(4.0f));
                 });
+}
+
+// The caller's buffers, whichever part of them a message is of.
+TEST_F(VerbsCountsTest, ACollectiveRegistersKeptBuffersOnce) {
+  const auto body = [](const std::shared_ptr<Context>& context) {
+    const auto size = static_cast<size_t>(context->size);
+    std::vector<float> data(kLarge * size, 1);
+    std::vector<float> all(kLarge * size);
+    const std::shared_ptr<transport::UnboundBuffer> in =
+        context->createUnboundBuffer(data.data(), kLarge * sizeof(float));
+    const std::shared_ptr<transport::UnboundBuffer> out =
+        context->createUnboundBuffer(all.data(), all.size() * sizeof(float));
+    const auto run = [&] {
+      AllreduceOptions sums(context);
+      sums.setOutput<float>(in);
+      void (*add)(void*, const void*, const void*, size_t) = &sum<float>;
+      sums.setReduceFunction(add);
+      allreduce(sums);
+      AllgatherOptions gather(context);
+      gather.setInput<float>(in);
+      gather.setOutput<float>(out);
+      allgather(gather);
+      BroadcastOptions spread(context);
+      spread.setOutput<float>(out);
+      spread.setRoot(1);
+      broadcast(spread);
+    };
+    run();  // also makes scratch memory
+    const auto& device = *context->getDevice();
+    const auto before = internal::statisticsOf(device);
+    run();
+    run();
+    const auto after = internal::statisticsOf(device);
+    EXPECT_GT(after.directSent - before.directSent, 4u);
+    EXPECT_EQ(after.registrations - before.registrations, 0u);
+    const auto sum = static_cast<float>(size * size * size);
+    EXPECT_THAT(all, testing::Each(sum));
+  };
+  for (const int size : {2, 3}) {
+    spawnContexts(Mode::kThreads, fakeVerbsDevices(plainDevices()), size, body);
+  }
 }
 
 }  // namespace

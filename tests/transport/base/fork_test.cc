@@ -104,7 +104,7 @@ TEST(Fork, EveryEntryOfAContextAndItsDeviceIsRefused) {
   const std::vector<std::function<void()>> entries = {
       [&] { context.createPair(1); },
       [&] { context.createUnboundBuffer(nullptr, 0); },
-      [&] { context.begin(0, 0); },
+      [&] { context.begin(0, 0, nullptr); },
       [&] { context.postSend(op, 1, 0, nullptr, 0, 0); },
       [&] { context.waitUntil([] { return true; }, Deadline()); },
       [&] { context.glance([] { return true; }); },

@@ -1,6 +1,8 @@
 // Rounds and bytes of the v-collectives, whose counts differ from rank to rank.
 #include "tests/algorithms/uneven_work.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "tests/algorithms/jobs.h"

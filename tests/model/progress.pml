@@ -142,7 +142,11 @@ inline glance() {
 
 proctype Waiter(byte me) {
   bool moved;
+#ifdef WORDS
   byte how;
+#else
+#define how BY_DESCRIPTOR
+#endif
   LOCK;
 #ifdef GLANCE
   if :: !READY -> glance() :: else fi;
@@ -175,12 +179,11 @@ proctype Waiter(byte me) {
            :: moved -> skip
            :: !moved -> skip /* spins */
            :: !moved -> /* block() */
-              how = BY_DESCRIPTOR;
 #ifdef WORDS
-              if :: how = ON_WORDS :: skip fi;
+              if :: how = ON_WORDS :: how = BY_DESCRIPTOR fi;
+              driverWord = false;
 #endif
               driverAsleep = how;
-              driverWord = false;
 #ifndef WITHOUT_READY_BEFORE_BLOCK
               if
               :: READY -> driverAsleep = 0; goto again
@@ -192,6 +195,7 @@ proctype Waiter(byte me) {
               :: moved -> driverAsleep = 0; wakeReadySleepers()
               :: else ->
                  UNLOCK;
+#ifdef WORDS
                  if
                  :: how == BY_DESCRIPTOR -> FD || driverBell || expired[me]
                  :: how == ON_WORDS -> skip /* gets up by itself */
@@ -208,8 +212,14 @@ proctype Waiter(byte me) {
 #endif
                     !queued || expired[me]
                  fi;
+#else
+                 FD || driverBell || expired[me];
+#endif
                  LOCK;
+#ifdef WORDS
                  queued = false;
+                 how = 0;
+#endif
                  driverAsleep = 0;
                  driverBell = false
               fi
@@ -298,14 +308,21 @@ out: skip
 
 /* A message, for a waiter or for nobody. */
 proctype Arrival(byte to) {
-  byte how;
+#ifdef WORDS
+  byte taken;
   d_step {
     arrived[to] = true;
-    how = armed;
+    taken = armed;
     armed = 0;
-    if :: how == BY_DESCRIPTOR -> readable = true :: else fi
+    if :: taken == BY_DESCRIPTOR -> readable = true; taken = 0 :: else fi
   };
-  if :: how == ON_WORDS -> queued = false :: else fi;
+  if :: taken == ON_WORDS -> queued = false; taken = 0 :: else fi;
+#else
+  d_step {
+    arrived[to] = true;
+    if :: armed != 0 -> readable = true; armed = 0 :: else fi
+  };
+#endif
   handled[to]
 }
 

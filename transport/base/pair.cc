@@ -249,7 +249,9 @@ void Pair::onFrame(const FrameHeader& header, const char* payload) {
   if (failed_) {
     return;
   }
-  if (context_.disputing()) {
+  // What has got its place before the dispute is taken from there.
+  const bool placed = header.payloadBytes > 0 && incoming_.placed();
+  if (context_.disputing() && !placed) {
     onFrameInDispute(header, payload);
     return;
   }

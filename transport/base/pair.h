@@ -232,6 +232,7 @@ class Pair final : public transport::Pair, public LinkHandler {
     Operation* op = nullptr;
     Arrival* arrival = nullptr;
     uint32_t bound = 0;  // index or key
+    bool placed() const { return what >= What::kOperation; }
   };
 
   // pair.cc
@@ -246,8 +247,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   void sendAbort(const internal::Cause& cause);
   void returnCredits(uint64_t cost);
   uint64_t costOf(uint64_t bytes) const;
-  // With which a message's memory is to be registered before it starts.
-  std::optional<Rights> neededRights(const Operation& op);
+  std::optional<Rights> neededRights(const Operation& op);  // at its start
   const Region* ensureRegion(Operation& op, Rights rights);
   char* placeFor(const FrameHeader& header);
   char* discard(size_t bytes);

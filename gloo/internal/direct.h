@@ -133,9 +133,6 @@ class GLOO_API Lane {
   char* slotAlone(int rank, uint64_t round) const {
     return slot(size_ == 2 ? rank : 0, round);
   }
-  size_t slotAloneBytes() const {
-    return size_ == 2 ? slotBytes_ : static_cast<size_t>(size_) * slotBytes_;
-  }
 
   // Into a slot that others read next.
   void copyOver(char* to, const char* from, size_t bytes) {

@@ -59,8 +59,7 @@ std::vector<int> unevenOf(int size, int most) {
 std::vector<const AlgorithmInfo*> hierarchical(bool unevenToo) {
   std::vector<const AlgorithmInfo*> all;
   for (const AlgorithmInfo& info : catalogue()) {
-    if (info.name.find("hierarchical") == 0 &&
-        (unevenToo || !isUneven(info.collective))) {
+    if (isHierarchical(info) && (unevenToo || !isUneven(info.collective))) {
       all.push_back(&info);
     }
   }

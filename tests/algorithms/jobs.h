@@ -39,6 +39,11 @@ inline bool isUneven(Collective collective) {
   }
 }
 
+// What needs several hosts; proven in hierarchy_test.cc.
+inline bool isHierarchical(const AlgorithmInfo& info) {
+  return info.name.starts_with("hierarchical");
+}
+
 // Offsets of `size` counts of least..3, the same for the same seed.
 inline std::vector<size_t> unevenOffsets(int size, unsigned seed,
                                          size_t least = 0) {

@@ -11,10 +11,6 @@ GLOO_NAMESPACE_BEGIN
 namespace algorithms::verify {
 namespace {
 
-bool isHierarchical(const AlgorithmInfo& info) {
-  return info.name.substr(0, 12) == "hierarchical";
-}
-
 std::vector<const AlgorithmInfo*> unevenOnes() {
   std::vector<const AlgorithmInfo*> found;
   for (const AlgorithmInfo& info : catalogue()) {

@@ -11,13 +11,11 @@ GLOO_NAMESPACE_BEGIN
 namespace algorithms::verify {
 namespace {
 
-// What needs several hosts is proven in hierarchy_test.cc.
 std::vector<size_t> flatOnes(bool unevenToo) {
   std::vector<size_t> found;
   for (size_t i = 0; i < catalogue().size(); i++) {
     const AlgorithmInfo& info = catalogue()[i];
-    if (info.name.substr(0, 12) != "hierarchical" &&
-        (unevenToo || !isUneven(info.collective))) {
+    if (!isHierarchical(info) && (unevenToo || !isUneven(info.collective))) {
       found.push_back(i);
     }
   }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <functional>
 #include <random>
 
 #include "gloo/transport/auto/device.h"
@@ -142,44 +143,12 @@ TEST(KilledTest, WhileAllAreIdle) {
 }
 
 // Its forked children hold copies of its descriptors: that must not hide it.
-TEST(KilledTest, WithLiveChildren) {
-  pid_t grandchild = 0;
-  Job job(Job::Options{},
-          [](Child& child, const std::shared_ptr<Context>& context) {
-            if (child.rank == kVictim) {
-              const pid_t pid = ::fork();
-              if (pid == 0) {
-                ::alarm(30);
-                ::pause();
-                ::_exit(0);
-              }
-              child.say(std::to_string(pid));
-              child.hear();
-            }
-            waitForVictim(child, context);
-          });
-  job.go();
-  grandchild = static_cast<pid_t>(
-      std::stol(job.group().hear(kVictim, std::chrono::seconds(20))));
-  const auto killed = now();
-  job.group().signal(kVictim, SIGKILL);
-  job.expectDeath(kVictim, killed);
-  EXPECT_EQ(::kill(grandchild, 0), 0) << "the child must have outlived it";
-  ::kill(grandchild, SIGKILL);
-}
-
-// A child made past the library's handlers of fork(2) holds all sockets open.
-class HeldSocketsTest : public ::testing::TestWithParam<bool> {};
-
-TEST_P(HeldSocketsTest, ADeathThatTheyHideIsSeen) {
-  Job::Options options;
-  options.device = [](int) {
-    return GetParam() ? transport::CreateDevice()
-                      : transport::shm::CreateDevice();
-  };
-  Job job(options, [](Child& child, const std::shared_ptr<Context>& context) {
+// The victim's child, which `make` makes as fork(2) does, outlives it.
+void expectDeathBesideAChild(const Job::Options& options,
+                             const std::function<long()>& make) {
+  Job job(options, [&](Child& child, const std::shared_ptr<Context>& context) {
     if (child.rank == kVictim) {
-      const long pid = ::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+      const long pid = make();
       if (pid == 0) {
         ::alarm(60);
         ::pause();
@@ -191,13 +160,30 @@ TEST_P(HeldSocketsTest, ADeathThatTheyHideIsSeen) {
     waitForVictim(child, context);
   });
   job.go();
-  const auto holder = static_cast<pid_t>(
+  const auto grandchild = static_cast<pid_t>(
       std::stol(job.group().hear(kVictim, std::chrono::seconds(20))));
   const auto killed = now();
   job.group().signal(kVictim, SIGKILL);
   job.expectDeath(kVictim, killed);
-  EXPECT_EQ(::kill(holder, 0), 0) << "the child must have outlived it";
-  ::kill(holder, SIGKILL);
+  EXPECT_EQ(::kill(grandchild, 0), 0) << "the child must have outlived it";
+  ::kill(grandchild, SIGKILL);
+}
+
+TEST(KilledTest, WithLiveChildren) {
+  expectDeathBesideAChild(Job::Options{}, [] { return long{::fork()}; });
+}
+
+// A child made past the library's handlers of fork(2) holds all sockets open.
+class HeldSocketsTest : public ::testing::TestWithParam<bool> {};
+
+TEST_P(HeldSocketsTest, ADeathThatTheyHideIsSeen) {
+  Job::Options options;
+  options.device = [](int) {
+    return GetParam() ? transport::CreateDevice()
+                      : transport::shm::CreateDevice();
+  };
+  expectDeathBesideAChild(
+      options, [] { return ::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0); });
 }
 
 INSTANTIATE_TEST_SUITE_P(, HeldSocketsTest, ::testing::Bool(),

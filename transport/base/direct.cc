@@ -74,9 +74,9 @@ size_t bytesBeforeLanes(int ranks) {
 }
 
 // Between processes: not the private kind.
-void futex(std::atomic<uint32_t>& word, int operation, uint32_t value,
-           const timespec* timeout) {
-  syscall(SYS_futex, &word, operation, value, timeout, nullptr, 0);
+void sleepOn(std::atomic<uint32_t>& word, uint32_t value,
+             const timespec* limit) {
+  syscall(SYS_futex, &word, FUTEX_WAIT, value, limit, nullptr, 0);
 }
 
 }  // namespace
@@ -109,7 +109,7 @@ size_t DirectLane::memoryBytes(int ranks, size_t slotBytes) {
 void DirectLane::ring(int rank) {
   if (bells_[rank].exchange(0, std::memory_order_seq_cst) != 0) {
     lanes_.countSystemCall();
-    futex(bells_[rank], FUTEX_WAKE, 1, nullptr);
+    wakeShared(bells_[rank]);
   }
 }
 
@@ -172,7 +172,7 @@ internal::Lane::Outcome DirectLane::waitLong(int rank, uint64_t round,
       const timespec limit{left.count() / 1000,
                            (left.count() % 1000) * 1000000};
       lanes_.countSystemCall();
-      futex(bell, FUTEX_WAIT, 1, &limit);
+      sleepOn(bell, 1, &limit);
     }
     bell.store(0, std::memory_order_seq_cst);
     done = over(rank, round);

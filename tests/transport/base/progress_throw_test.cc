@@ -6,26 +6,12 @@
 #include <new>
 #include <thread>
 
+#include "tests/transport/base/fake_poller.h"
 #include "transport/base/progress.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 namespace {
-
-// Only reached when something is broken.
-Deadline never() { return Deadline::after(std::chrono::seconds(20)); }
-
-template <typename Condition>
-bool eventually(const Condition& condition) {
-  const Deadline limit = never();
-  while (!condition()) {
-    if (limit.expired()) {
-      return false;
-    }
-    std::this_thread::yield();
-  }
-  return true;
-}
 
 // Throws from so many of the next polls; then takes what was given to it.
 class ThrowingPoller : public Poller {

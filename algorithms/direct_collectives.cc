@@ -182,6 +182,7 @@ void DirectRun::alltoall() {
     const size_t at = c * piece;
     const size_t length = lengthOf(c, piece, bytes_);
     const uint64_t round = begin();
+    lane_.takeTurns(round);
     for (int rank = 0; rank < size_; rank++) {
       if (rank != rank_) {
         copy(lane_.slotBetween(rank_, rank, round, piece),

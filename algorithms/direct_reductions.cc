@@ -141,6 +141,7 @@ void DirectRun::staged(bool everybody) {
                 lengthOf(index, piece, lengthOf(c, chunk, bytes_))};
   };
   const auto copyIn = [&](size_t c) {
+    lane_.takeTurns(first + c);
     for (int rank = 0; rank < size_; rank++) {
       const Part part = slice(c, rank);
       if (rank != rank_) {
@@ -246,6 +247,7 @@ void DirectRun::reduceScatter() {
     const size_t at = c * piece;
     const size_t length = lengthOf(c, piece, own.bytes);
     const uint64_t round = begin();
+    lane_.takeTurns(round);
     for (int rank = 0; rank < size_; rank++) {
       const Part part = partOf(offsets, rank);
       // In place the own part is overwritten before it is read, but for two.

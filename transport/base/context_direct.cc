@@ -194,7 +194,8 @@ Context::Scratch Context::shareFromFirst(Deadline deadline) {
     try {
       auto lock = this->lock();
       MemorySharer& sharer = *device_->factory().sharer();
-      offer.slotBytes = DirectLanes::slotBytesFor(size());
+      const bool crowded = isCrowded(cores);
+      offer.slotBytes = DirectLanes::slotBytesFor(size(), crowded);
       offer.token = sharer.makeToken();
       memory = sharer.give(DirectLanes::memoryBytes(size(), offer.slotBytes),
                            offer.token, takers,
@@ -203,7 +204,7 @@ Context::Scratch Context::shareFromFirst(Deadline deadline) {
       preface.names[0] = sharer.name();
       std::copy(takers.begin(), takers.end(), preface.names.begin() + 1);
       preface.token = offer.token;
-      preface.crowded = isCrowded(cores) ? 1 : 0;
+      preface.crowded = crowded ? 1 : 0;
       offer.made = kYes;
     } catch (const IoException& e) {
       GLOO_INFO("rank 0: no memory for all ranks: ", e.what());

@@ -66,7 +66,7 @@ class DirectLanes final : public internal::Direct {
  public:
   // Of each slot, as this machine likes it, and whether a rank of another idea
   // may have chosen that.
-  static size_t slotBytesFor(int ranks);
+  static size_t slotBytesFor(int ranks, bool crowded);
   static bool maySlotsHave(int ranks, size_t slotBytes);
   // Of the memory for so many ranks.
   static size_t memoryBytes(int ranks, size_t slotBytes);

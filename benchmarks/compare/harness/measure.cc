@@ -128,7 +128,7 @@ class Runner {
         break;
       }
       start = iteration == 1 ? Clock::now() : start;
-      const uint64_t before = ticks();
+      const uint64_t before = page_.start();
       operation();
       touch(work.output, work.outputElements);
       page_.setTime(static_cast<double>(ticks() - before));

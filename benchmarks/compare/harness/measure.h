@@ -4,7 +4,8 @@
 //
 // One iteration: every rank rewrites its whole input; barrier; clock (ticks.h);
 // the collective; a read of each cache line of the result; clock; barrier. The
-// time of an iteration is the mean of its ranks' times.
+// time of an iteration is the mean of its ranks' times. (With more ranks than
+// cores all clocks start when the barrier opens: see page.h.)
 #pragma once
 
 #include <cstddef>

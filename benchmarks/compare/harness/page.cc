@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "ticks.h"
+
 namespace measure {
 
 struct Page::Layout {
@@ -19,6 +21,7 @@ struct Page::Layout {
   alignas(128) std::atomic<uint32_t> failed;
   std::atomic<uint32_t> stop;
   std::atomic<uint32_t> dropped;
+  std::atomic<uint64_t> opened;  // the barrier, in ticks
   struct alignas(128) Time {
     double ticks;
   } times[kMaxRanks];
@@ -48,8 +51,8 @@ Page::Page(const std::string& path, int rank, int size)
   layout_ = static_cast<Layout*>(memory);
   // With more ranks than cores, whoever waits is in the way of the one that it
   // waits for.
-  const bool crowded = size > int(std::thread::hardware_concurrency());
-  patience_ = crowded ? 30 : 2000;
+  crowded_ = size > int(std::thread::hardware_concurrency());
+  patience_ = crowded_ ? 30 : 2000;
 }
 
 Page::~Page() { munmap(layout_, sizeof(Layout)); }
@@ -59,6 +62,7 @@ void Page::barrier() {
       layout_->generation.load(std::memory_order_acquire);
   if (layout_->arrived.fetch_add(1) + 1 == uint32_t(size_)) {
     layout_->arrived.store(0);
+    layout_->opened.store(ticks());
     layout_->generation.store(generation + 1);
     return;
   }
@@ -82,6 +86,10 @@ void Page::barrier() {
       throw std::runtime_error("a rank has not come to the barrier");
     }
   }
+}
+
+uint64_t Page::start() const {
+  return crowded_ ? layout_->opened.load() : ticks();
 }
 
 void Page::fail() { layout_->failed.store(1); }

@@ -23,6 +23,13 @@ class Page {
   // has not come within a minute.
   void barrier();
 
+  // When the clock of an iteration starts, after the barrier before it. Where
+  // there are more ranks than cores that is when the last of them came to it,
+  // for all of them: a rank whose core the others keep busy with the operation
+  // waits for it, and its own clock would not have started yet. Else when this
+  // one left it: now.
+  uint64_t start() const;
+
   // Makes the other ranks' barriers throw.
   void fail();
 
@@ -51,6 +58,7 @@ class Page {
   Layout* layout_;
   int rank_;
   int size_;
+  bool crowded_;  // more ranks than cores
   int patience_;  // checks of a flag before each check also yields
 };
 

@@ -194,6 +194,7 @@ void DirectRun::alltoall() {
     if (c == 0) {
       waitForAll(round);
       if (anyOffers(round)) {
+        lane_.takeTurns(round);
         continue;
       }
     }

@@ -178,6 +178,7 @@ void DirectRun::staged(bool everybody) {
   for (size_t c = 0; c <= chunks; c++) {
     const uint64_t round = begin();
     if (c == 1 && anyOffers(first)) {
+      lane_.takeTurns(first);
       first = round;
       c = 0;
     }
@@ -259,6 +260,7 @@ void DirectRun::reduceScatter() {
     publish(round);
     waitForAll(round);
     if (anyOffers(round)) {
+      lane_.takeTurns(round);
       continue;
     }
     const char* const ownInput = input_ + own.begin + at;

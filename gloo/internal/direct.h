@@ -128,7 +128,8 @@ class GLOO_API Lane {
     return slot(swapped ? to : from, round) +
            static_cast<size_t>(swapped ? from : to) * place;
   }
-  // Before the first slotBetween() of a round, on all ranks.
+  // Before the first slotBetween() of a round, on all ranks; once more if what
+  // lies there turns out not to be for use: other ranks may have written none.
   void takeTurns(uint64_t round) { swapped_[round & 1] ^= true; }
   // The same as slot() in a round in which nobody else writes: all slots of the
   // round, which are side by side, but where they are swapped.

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "algorithms/verify/verify.h"
@@ -14,7 +16,9 @@ namespace {
 class RaceFinder {
  public:
   RaceFinder(const Program& program, const size_t (&sizes)[kMemories])
-      : program_(program), seen_(program.actions.size(), 0) {
+      : program_(program),
+        waiter_(program.actions.size(), kNone),
+        seen_(program.actions.size(), 0) {
     for (int m = 0; m < kMemories; m++) {
       bytes_[m].resize(sizes[m]);
     }
@@ -43,21 +47,40 @@ class RaceFinder {
   }
 
  private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  // The last action that wrote it, and who has read it since: the last of them,
+  // and where in readers_ the ones before are.
   struct Byte {
-    int64_t writer = -1;
-    std::vector<uint32_t> readers;
+    uint32_t writer = kNone;
+    uint32_t reader = kNone;
+    uint32_t earlier = kNone;
+  };
+  struct Reader {
+    uint32_t reader;
+    uint32_t earlier;
   };
 
-  bool waitsForEarlierOnes(uint32_t i) const {
+  // Also remembers them.
+  bool waitsForEarlierOnes(uint32_t i) {
     const Action& a = program_.actions[i];
     const uint32_t* const waits = program_.waits.data() + a.firstWait;
-    return std::all_of(waits, waits + a.waitCount,
-                       [i](uint32_t before) { return before < i; });
+    return std::all_of(waits, waits + a.waitCount, [this, i](uint32_t before) {
+      if (before >= i) {
+        return false;
+      }
+      waiter_[before] = i;
+      return true;
+    });
   }
 
   // Whether a path of waits leads from i back to `before`. Most often it is one
-  // wait.
+  // wait, and the next byte asks the same. Of i, waitsForEarlierOnes() was
+  // asked last.
   bool isAncestor(uint32_t before, uint32_t i) {
+    if (waiter_[before] == i || found_ == std::pair(before, i)) {
+      return true;
+    }
     search_++;
     open_.assign(1, i);
     while (!open_.empty()) {
@@ -66,6 +89,7 @@ class RaceFinder {
       for (uint32_t w = 0; w < a.waitCount; w++) {
         const uint32_t wait = program_.waits[a.firstWait + w];
         if (wait == before) {
+          found_ = {before, i};
           return true;
         }
         if (wait > before && seen_[wait] != search_) {
@@ -77,9 +101,8 @@ class RaceFinder {
     return false;
   }
 
-  void require(int64_t before, uint32_t i, const char* what) {
-    if (before >= 0 && before != i &&
-        !isAncestor(static_cast<uint32_t>(before), i)) {
+  void require(uint32_t before, uint32_t i, const char* what) {
+    if (before != kNone && before != i && !isAncestor(before, i)) {
       error_ = MakeString("action ", i, what, " action ", before,
                           " may still be under way");
     }
@@ -101,7 +124,11 @@ class RaceFinder {
     for (size_t b = 0; memory != nullptr && b < bytes; b++) {
       Byte& byte = (*memory)[place.offset + b];
       require(byte.writer, i, " reads what is written while");
-      byte.readers.push_back(i);
+      if (byte.reader != kNone) {
+        readers_.push_back({byte.reader, byte.earlier});
+        byte.earlier = static_cast<uint32_t>(readers_.size() - 1);
+      }
+      byte.reader = i;
     }
   }
 
@@ -110,21 +137,24 @@ class RaceFinder {
     for (size_t b = 0; memory != nullptr && b < bytes; b++) {
       Byte& byte = (*memory)[place.offset + b];
       require(byte.writer, i, " writes what is written while");
-      for (const uint32_t reader : byte.readers) {
-        require(reader, i, " writes what is read while");
+      require(byte.reader, i, " writes what is read while");
+      for (uint32_t at = byte.earlier; at != kNone; at = readers_[at].earlier) {
+        require(readers_[at].reader, i, " writes what is read while");
       }
-      byte.writer = i;
-      byte.readers.clear();
+      byte = {i, kNone, kNone};
     }
   }
 
   const Program& program_;
+  std::vector<uint32_t> waiter_;  // the last action that waits for each
   // Of the search for an ancestor: by which an action was met last, and those
   // whose waits are still to be looked at.
   std::vector<uint32_t> seen_;
   uint32_t search_ = 0;
   std::vector<uint32_t> open_;
+  std::pair<uint32_t, uint32_t> found_{kNone, kNone};  // the last path's ends
   std::array<std::vector<Byte>, kMemories> bytes_;
+  std::vector<Reader> readers_;
   std::string error_;
 };
 

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 #include "algorithms/verify/algebra.h"
@@ -19,10 +18,12 @@ class World {
   World(const Job& job, const std::vector<Program>& programs)
       : job_(job),
         algebra_(job.size, job.algorithm->collective == Collective::kBarrier) {
+    ranks_.reserve(programs.size());
     for (int rank = 0; rank < job.size; rank++) {
       ranks_.emplace_back(programs[static_cast<size_t>(rank)]);
       setUp(rank);
     }
+    queues_.resize(programs.size() * programs.size());
   }
 
   Report run() {
@@ -50,10 +51,11 @@ class World {
  private:
   struct Rank {
     explicit Rank(const Program& p)
-        : program(&p), depths(p.actions.size(), 0) {}
+        : program(&p), depths(p.actions.size(), 0), later(p.actions.size()) {}
     const Program* program;
     std::optional<Order> order;  // once there is no race
     std::vector<int> depths;     // messages in the longest chain before the end
+    std::vector<uint32_t> later;  // the next one in a message's queue
     size_t reducedBytes = 0;
     // onePort: messages in the longest chain before the last send and the last
     // receive.
@@ -63,8 +65,10 @@ class World {
 
   // Messages of a pair that have only one side yet.
   struct Queue {
+    bool isEmpty = true;
     bool sends = false;  // which side it is
-    std::vector<uint32_t> actions;
+    uint32_t first = 0;
+    uint32_t last = 0;
   };
 
   void fail(int rank, size_t action, const std::string& what) {
@@ -86,6 +90,9 @@ class World {
       output.resize(options.inPlace ? std::max(layouts.input.elements,
                                                layouts.output.elements)
                                     : layouts.output.elements);
+    }
+    if (!options.inPlace && hasInput(rank)) {
+      input.reserve(layouts.input.elements);
     }
     for (size_t i = 0; hasInput(rank) && i < layouts.input.elements; i++) {
       const Value value = algebra_.input(rank, i);
@@ -197,22 +204,21 @@ class World {
     const bool sends = a.kind == ActionKind::kSend;
     const int from = sends ? rank : a.peer;
     const int to = sends ? a.peer : rank;
-    const uint64_t key =
-        static_cast<uint64_t>(from) * static_cast<uint64_t>(job_.size) +
-        static_cast<uint64_t>(to);
-    const auto [it, isFirst] = queues_.try_emplace(key);
-    Queue& queue = it->second;
+    Queue& queue = queues_[static_cast<size_t>(from) * ranks_.size() +
+                           static_cast<size_t>(to)];
     const auto index = static_cast<uint32_t>(i);
-    if (isFirst || queue.sends == sends) {
-      queue.sends = sends;
-      queue.actions.push_back(index);
+    if (queue.isEmpty) {
+      queue = {false, sends, index, index};
       return;
     }
-    const uint32_t other = queue.actions.front();
-    queue.actions.erase(queue.actions.begin());
-    if (queue.actions.empty()) {
-      queues_.erase(it);
+    if (queue.sends == sends) {
+      at(rank).later[queue.last] = index;
+      queue.last = index;
+      return;
     }
+    const uint32_t other = queue.first;
+    queue.isEmpty = other == queue.last;
+    queue.first = at(a.peer).later[other];
     match(from, sends ? index : other, to, sends ? other : index);
   }
 
@@ -309,18 +315,24 @@ class World {
 
   // All ranks that hold this element of the result hold the same tree.
   bool reduced(size_t index, Value value) {
-    const auto [it, isFirst] = trees_.try_emplace(index, value);
-    return isFirst ? algebra_.isReductionOfAll(value, index)
-                   : value != kUndefined && algebra_.same(it->second, value);
+    if (index >= trees_.size()) {
+      trees_.resize(index + 1, kUndefined);
+    }
+    Value& first = trees_[index];
+    if (first == kUndefined) {
+      first = value;
+      return algebra_.isReductionOfAll(value, index);
+    }
+    return value != kUndefined && algebra_.same(first, value);
   }
 
   const Job& job_;
   Algebra algebra_;
   std::vector<Rank> ranks_;
-  std::unordered_map<uint64_t, Queue> queues_;  // none is empty
+  std::vector<Queue> queues_;  // from * size + to
   std::vector<std::pair<int, uint32_t>> ready_;
   std::vector<uint32_t> fresh_;
-  std::unordered_map<size_t, Value> trees_;
+  std::vector<Value> trees_;  // by element of the result
   Report report_;
 };
 

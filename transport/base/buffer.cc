@@ -19,7 +19,7 @@ Buffer::Buffer(Context& context, Pair& pair, Side side, int slot, void* ptr,
   if (side == Side::kSend) {
     remote_ = &pair_.useRemoteBound(slot);
   } else {
-    index_ = pair_.addBound(*this, slot, ptr, size, kind_);
+    index_ = pair_.addBound(lock, *this, slot, ptr, size, kind_);
   }
 }
 

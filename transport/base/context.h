@@ -226,7 +226,7 @@ class Context final : public transport::Context,
   // The owner is about to be destroyed.
   void disown(OperationOwner& owner);
 
-  uint32_t exportRegion(void* ptr, size_t size);
+  uint32_t exportRegion(ProgressDomain::Lock& lock, void* ptr, size_t size);
   void withdrawRegion(ProgressDomain::Lock& lock, uint32_t id);
   ExportedRegion* exported(uint32_t id);
   void copyLocal(const RegionKey& key, bool isPut, char* local, int device,
@@ -237,16 +237,16 @@ class Context final : public transport::Context,
   bool makeVisible(int device);
   // Sets op.region; null: the link needs none.
   void registerFor(Operation& op, Rights rights);
-  // Before that, see KeptMemory; true: it has, and all is to be looked up
-  // again.
+  // Before that, see KeptMemory; true: it has, and all is looked up again.
   bool registerAhead(ProgressDomain::Lock& lock, const Operation& op,
                      Rights rights);
   // Null: the links need none. Throws as LinkFactory::registerMemory does, also
-  // for a device's memory when the links move bytes by the processor.
+  // for a device's memory when links use the processor. `apart`: the lock,
+  // which is free meanwhile, and after a throw.
   std::unique_ptr<Region> registerMemory(void* ptr, size_t size,
-                                         const MemoryKind& kind, Rights rights);
-  // Expires with the context, which callers' objects may outlive by mistake.
-  std::weak_ptr<const void> alive() const { return alive_; }
+                                         const MemoryKind& kind, Rights rights,
+                                         ProgressDomain::Lock* apart = nullptr);
+  std::weak_ptr<const void> alive() const { return alive_; }  // the context
   void forgetKept(KeptMemory& kept);  // which is about to be destroyed
   uint64_t nonce() const { return nonce_; }
   // Of the peer's context; 0: not known yet.

@@ -20,19 +20,27 @@ using internal::Cause;
 
 std::unique_ptr<Region> Context::registerMemory(void* ptr, size_t size,
                                                 const MemoryKind& kind,
-                                                Rights rights) {
+                                                Rights rights,
+                                                ProgressDomain::Lock* apart) {
   LinkFactory& factory = device_->factory();
+  if (apart != nullptr && apart->owns_lock()) {
+    apart->unlock();
+  }
   auto region = factory.registerMemory(ptr, size, kind, rights);
   if (region == nullptr && deviceOf(kind) >= 0) {
     GLOO_THROW_INVALID_OPERATION_EXCEPTION("transport ", factory.kind(),
                                            " cannot reach ", kind.str(),
                                            ": copy it to host memory first");
   }
+  if (apart != nullptr) {
+    *apart = lock();
+  }
   counts().registrations += region != nullptr ? 1 : 0;
   return region;
 }
 
-uint32_t Context::exportRegion(void* ptr, size_t size) {
+uint32_t Context::exportRegion(ProgressDomain::Lock& lock, void* ptr,
+                               size_t size) {
   throwIfFailed("getRemoteKey");
   const MemoryKind kind = memoryKindOf(ptr, size);
   ExportedRegion region;
@@ -41,10 +49,13 @@ uint32_t Context::exportRegion(void* ptr, size_t size) {
   region.device = deviceOf(kind);
   if (needsRegions() || region.device >= 0) {
     try {
-      region.region = registerMemory(ptr, size, kind, Rights::kRemoteBoth);
+      region.region =
+          registerMemory(ptr, size, kind, Rights::kRemoteBoth, &lock);
     } catch (const ReadOnlyMemory&) {
-      region.region = registerMemory(ptr, size, kind, Rights::kRemoteRead);
+      region.region =
+          registerMemory(ptr, size, kind, Rights::kRemoteRead, &lock);
     }
+    throwIfFailed("getRemoteKey");
   }
   const uint32_t id = nextExport_++;
   exports_.emplace(id, std::move(region));

@@ -165,9 +165,10 @@ class Pair final : public transport::Pair, public LinkHandler {
   // caller waits until it is not pending.
   void cancel(Operation& op);
 
-  // Bound receive buffers: the peer learns of the memory. Returns its index.
-  uint32_t addBound(Buffer& buffer, int slot, void* ptr, size_t size,
-                    const MemoryKind& kind);
+  // Bound receive buffers: the peer learns of the memory, which is registered
+  // while the lock is free. Returns its index.
+  uint32_t addBound(ProgressDomain::Lock& lock, Buffer& buffer, int slot,
+                    void* ptr, size_t size, const MemoryKind& kind);
   // The peer is told to write there no more, and answers behind its last write;
   // it has answered, or will write nothing more; forgets the memory.
   void withdrawBound(uint32_t index);
@@ -183,8 +184,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   void releaseRemoteBound(int slot);
   // What is kept of bound buffers, of both sides. For tests.
   size_t boundsKept() const { return bounds_.size() + remoteBounds_.size(); }
-  // A bound write of a few bytes of the host's memory, where nothing stands in
-  // the way: complete. False: nothing was done. REQUIRES that it fits.
+  // As sendNow(): a bound write. REQUIRES that it fits.
   [[nodiscard]] bool writeBoundNow(const RemoteBound& remote, const char* from,
                                    size_t bytes, uint64_t offset);
 

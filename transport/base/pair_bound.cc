@@ -17,8 +17,8 @@ int slotOf(uint64_t slot) { return static_cast<int>(slot); }
 
 }  // namespace
 
-uint32_t Pair::addBound(Buffer& buffer, int slot, void* ptr, size_t size,
-                        const MemoryKind& kind) {
+uint32_t Pair::addBound(ProgressDomain::Lock& lock, Buffer& buffer, int slot,
+                        void* ptr, size_t size, const MemoryKind& kind) {
   Bound bound;
   bound.buffer = &buffer;
   bound.slot = slot;
@@ -27,7 +27,10 @@ uint32_t Pair::addBound(Buffer& buffer, int slot, void* ptr, size_t size,
   bound.device = deviceOf(kind);
   if (caps_.needsRegions || bound.device >= 0) {
     bound.region =
-        context_.registerMemory(ptr, size, kind, Rights::kRemoteWrite);
+        context_.registerMemory(ptr, size, kind, Rights::kRemoteWrite, &lock);
+    if (!caps_.needsRegions && bound.device < 0) {
+      bound.region.reset();  // a link has come meanwhile
+    }
   }
   auto index = static_cast<uint32_t>(bounds_.size());
   if (freeBounds_.empty()) {

@@ -219,9 +219,10 @@ void UnboundBuffer::recv(std::vector<int> srcRanks, uint64_t slot,
 
 std::unique_ptr<RemoteKey> UnboundBuffer::getRemoteKey() const {
   origin_.check("unbound buffer");
+  const std::lock_guard<std::mutex> turn(exporting_);
   auto lock = context_.lock();
   if (exported_ == 0) {
-    exported_ = context_.exportRegion(ptr, size);
+    exported_ = context_.exportRegion(lock, ptr, size);
   }
   return std::make_unique<RegionKey>(
       context_.rank(), size, context_.nonce(), exported_,

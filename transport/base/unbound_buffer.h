@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "gloo/config.h"
@@ -69,6 +70,9 @@ class UnboundBuffer final : public transport::UnboundBuffer,
   const MemoryKind kind_;
   Side sends_;
   Side recvs_;
+  // Of the one who exports. Taken before the domain's lock, which is free while
+  // much memory is registered.
+  mutable std::mutex exporting_;
   mutable uint32_t exported_ = 0;  // 0: not exported
   const std::unique_ptr<KeptMemory> kept_;
 };

@@ -183,6 +183,75 @@ TEST_F(VerbsRegisteringTest, ARefusalIsToldAndThePairGoesOn) {
       &pingPong);
 }
 
+TEST_F(VerbsRegisteringTest, AndWhileABoundBufferIsMade) {
+  std::vector<char> bytes(kLong);
+  std::unique_ptr<transport::Buffer> buffer;
+  run(
+      [&](const ContextPtr& context) {
+        buffer = context->getPair(1)->createRecvBuffer(3, bytes.data(), kLong);
+      },
+      &pingPong,
+      [&](const ContextPtr&) {
+        buffer->waitRecv();
+        EXPECT_EQ(mismatch(5, bytes.data(), kLong), kLong);
+        buffer.reset();
+      },
+      [](const ContextPtr& context) {
+        pingPong(context);
+        auto out = pattern(5, kLong);
+        auto send = context->getPair(0)->createSendBuffer(3, out.data(), kLong);
+        send->send();
+        send->waitSend();
+      });
+}
+
+// By two threads, whose keys are of one registration.
+TEST_F(VerbsRegisteringTest, AndWhileMemoryIsExported) {
+  std::vector<char> bytes(kLong);
+  BufferPtr buffer;
+  std::future<std::string> second;
+  std::string first;
+  uint64_t before = 0;
+  run(
+      [&](const ContextPtr& context) {
+        before = fakeVerbs().counts().registrations;
+        buffer = context->createUnboundBuffer(bytes.data(), kLong);
+        const auto key = [&] { return buffer->getRemoteKey()->serialize(); };
+        second = std::async(std::launch::async, key);
+        first = key();
+      },
+      &pingPong,
+      [&](const ContextPtr& context) {
+        EXPECT_EQ(first, second.get());
+        EXPECT_EQ(fakeVerbs().counts().registrations, before + 1);
+        signal(context, 1);
+        buffer.reset();
+      },
+      [](const ContextPtr& context) {
+        pingPong(context);
+        awaitSignal(context, 0);  // it has counted
+      });
+}
+
+TEST_F(VerbsRegisteringTest, AContextThatClosesMeanwhileExportsNothing) {
+  std::vector<char> bytes(kLong);
+  BufferPtr buffer;
+  std::promise<void> over;  // else rank 1 would have left
+  run(
+      [&](const ContextPtr& context) {
+        buffer = context->createUnboundBuffer(bytes.data(), kLong);
+        EXPECT_THROW((void)buffer->getRemoteKey(), IoException);
+      },
+      [](const ContextPtr& context) {
+        dynamic_cast<transport::base::Context&>(*context).close();
+      },
+      [&](const ContextPtr&) {
+        buffer.reset();
+        over.set_value();
+      },
+      [&](const ContextPtr&) { over.get_future().wait(); });
+}
+
 // Its bytes are in memory that a longer buffer covers, which goes meanwhile.
 TEST_F(VerbsRegisteringTest, AnotherBufferOverTheSameMemoryEndsMeanwhile) {
   std::vector<char> bytes(kLong);

@@ -35,10 +35,9 @@ double directions(const Work& work) {
 
 double carrying(const Work& work, size_t bytes, const LinkParameters& link) {
   // A network carries both directions at once, a processor does not.
-  const double moved = link.byProcessor
-                           ? directions(work) * work.moved +
-                                 (link.sending - 1) * work.sentMore
-                           : work.moved;
+  const double moved = link.byProcessor ? directions(work) * work.moved +
+                                              (link.sending - 1) * work.sentMore
+                                        : work.moved;
   return moved * static_cast<double>(bytes) * link.gapPerByte;
 }
 

@@ -57,6 +57,8 @@ struct Work {
   double insideRounds = 0;
   double insideMoved = 0;
   double insideMessages = 0;
+  // Of bothWays, what is sent less what is received: of one that sends more.
+  double sentMore = 0;
 };
 
 struct AlgorithmInfo {

@@ -35,8 +35,10 @@ double directions(const Work& work) {
 
 double carrying(const Work& work, size_t bytes, const LinkParameters& link) {
   // A network carries both directions at once, a processor does not.
-  const double parts = link.byProcessor ? directions(work) : 1;
-  return parts * work.moved * static_cast<double>(bytes) * link.gapPerByte;
+  const double moved = link.byProcessor ? directions(work) * work.moved +
+                                              (link.sending - 1) * work.sentMore
+                                        : work.moved;
+  return moved * static_cast<double>(bytes) * link.gapPerByte;
 }
 
 double costOf(const Work& work, size_t bytes, size_t segmentBytes,

@@ -15,6 +15,10 @@ struct LinkParameters {
   double gapPerByte = 0;  // G: per byte of a message
   // The processors move the bytes, as with TCP: they do not reduce meanwhile.
   bool byProcessor = false;
+  // Then how many times gapPerByte the sender of a byte takes; its receiver
+  // takes the rest of two. Over loopback the sender runs the receiver's side of
+  // the protocol as well.
+  double sending = 1;
 };
 
 // A network of hosts with `ranksPerHost` ranks each, rank by rank.

@@ -7,7 +7,7 @@ namespace {
 // Within a host: fitted to the times of all algorithms at 3, 4, 7 and 8 ranks
 // on a machine with two cores, whose caches hold what one rank sends and
 // another receives; other machines should measure.
-constexpr LinkParameters kTcpInside{1e-6, 2e-6, 2.4e-6, 1e-10, true};
+constexpr LinkParameters kTcpInside{1e-6, 2e-6, 2.4e-6, 1e-10, true, 1.3};
 constexpr LinkParameters kShmInside{1.1e-6, 0.15e-6, 0.3e-6, 1.5e-10, true};
 // Typical: Ethernet of 25 Gb/s, and an RDMA network of 100 Gb/s.
 constexpr LinkParameters kTcpBetween{16e-6, 2e-6, 3e-6, 4e-10, true};

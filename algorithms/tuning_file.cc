@@ -258,9 +258,11 @@ void applyTuningFile(const std::string& text, const std::string& transport,
   }
   for (LinkParameters* link :
        {&tuning.network.between, &tuning.network.inside}) {
-    const bool byProcessor = link->byProcessor;  // is the transport's nature
+    const LinkParameters shipped = *link;
     *link = nearest->link;
-    link->byProcessor = byProcessor;
+    // These are the transport's nature.
+    link->byProcessor = shipped.byProcessor;
+    link->sending = shipped.sending;
   }
   tuning.network.reducePerByte = nearest->reducePerByte;
   tuning.network.copyPerByte = nearest->copyPerByte;

@@ -68,19 +68,26 @@ Work flatAllreduce(const Setting& s) {
 
 // Who sends most receives least.
 Work binomial(const Setting& s) {
-  return {hops(s), levels(s), 0, levels(s), 0, 0, levels(s)};
+  Work work{hops(s), levels(s), 0, levels(s), 0, 0, levels(s)};
+  work.sentMore = levels(s);
+  return work;
 }
 
 Work scatterAllgather(const Setting& s) {
   // The root receives in the second half only.
-  return {levels(s) + s.size - 1, 2 * others(s.size), 0, 0, 0, 0,
-          3 * others(s.size)};
+  Work work{levels(s) + s.size - 1, 2 * others(s.size), 0, 0, 0, 0,
+            3 * others(s.size)};
+  work.sentMore = others(s.size);
+  return work;
 }
 
 Work chain(const Setting& s) {
   const double n = s.size;
-  return {n - 1, n > 1 ? 1.0 : 0.0,          0, 0, std::max(0.0, n - 2),
-          0,     std::clamp(n - 1, 0.0, 2.0)};
+  Work work{n - 1, n > 1 ? 1.0 : 0.0,          0, 0, std::max(0.0, n - 2),
+            0,     std::clamp(n - 1, 0.0, 2.0)};
+  // Of two ranks, the root is the busiest.
+  work.sentMore = n == 2 ? 1 : 0;
+  return work;
 }
 
 Work binomialReduce(const Setting& s) {

@@ -70,10 +70,11 @@ Links::Links(const Scenario& scenario)
   }
 }
 
-Tick Links::handling(int rank, int peer, size_t bytes) const {
+Tick Links::handling(int rank, int peer, size_t bytes, bool sends) const {
   const LinkParameters& l = link(rank, peer);
+  const double part = sends ? l.sending : 2 - l.sending;
   const double moving =
-      l.byProcessor ? l.gapPerByte * static_cast<double>(bytes) : 0;
+      l.byProcessor ? part * l.gapPerByte * static_cast<double>(bytes) : 0;
   return ticksOf((l.overhead + moving) * factor(rank));
 }
 

@@ -28,8 +28,9 @@ class Links {
   // Throws InvalidOperationException for parameters that are none.
   explicit Links(const Scenario& scenario);
 
-  // Of the message's CPU work on the rank's side.
-  Tick handling(int rank, int peer, size_t bytes) const;
+  // Of the message's CPU work on the rank's side, which sends it or receives
+  // it.
+  Tick handling(int rank, int peer, size_t bytes, bool sends) const;
   // Of local work.
   Tick reducing(int rank, size_t bytes) const;
   Tick copying(int rank, size_t bytes) const;

@@ -158,12 +158,12 @@ class World {
     Window& window = at(rank).window;
     const Action& action = window.action(number);
     if (window.hasArrived(number)) {
-      return links_.handling(rank, action.peer, action.bytes);
+      return links_.handling(rank, action.peer, action.bytes, false);
     }
     window.start(number);
     switch (action.kind) {
       case ActionKind::kSend:
-        return links_.handling(rank, action.peer, action.bytes);
+        return links_.handling(rank, action.peer, action.bytes, true);
       case ActionKind::kRecv:
         return 0;
       case ActionKind::kReduce:

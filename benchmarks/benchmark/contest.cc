@@ -218,12 +218,15 @@ Turns Contest::playRounds(const Entry& entry, size_t elements,
   Turns turns(contexts.size());
   draws_++;
   for (size_t round = 0; round < rounds; round++) {
-    // Ranks that talk to each other may share a processor or not.
-    if (options_.localRanks > 0) {
-      takeSeat(draws_, round, size_t(options_.rank), size_t(options_.size));
-    }
     // Nobody always comes after the same one.
     for (size_t i = 0; i < contexts.size(); i++) {
+      // Ranks that talk to each other may share a processor or not: in a round
+      // the same for all contestants, each of whom begins there. The system
+      // moves ranks as it goes on, and who always came first or last would
+      // have been measured with other neighbours.
+      if (options_.localRanks > 0) {
+        takeSeat(draws_, round, size_t(options_.rank), size_t(options_.size));
+      }
       const size_t next = round % 2 == 0 ? i : contexts.size() - 1 - i;
       turns.add(next,
                 medianOfSlowest(entry, elements, contexts[next], iterations));

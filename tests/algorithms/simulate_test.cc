@@ -281,6 +281,10 @@ TEST(Simulate, AProcessorThatMovesTheBytesDoesNothingElseMeanwhile) {
   expectSeconds(kAlpha + kBytes * kBeta * (1 + 3), secondsOf(s));
   s.network.between.byProcessor = true;
   expectSeconds(kAlpha + kBytes * kBeta * (2 + 3), secondsOf(s));
+  s = scenario(Collective::kBroadcast, "binomial", 3, kBytes);
+  s.network.between.byProcessor = true;
+  s.network.between.sending = 1.5;  // twice, then 0.5 of the receiver
+  expectSeconds(kAlpha + kBytes * kBeta * 3.5, secondsOf(s));
 }
 
 TEST(Simulate, ACardIsBusyWhileTheProcessorMovesTheBytes) {

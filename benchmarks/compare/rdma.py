@@ -16,14 +16,19 @@ import rdma_report as report
 import results
 
 STREAM_BYTES = 8 << 20  # that perftest moves for one figure
+# A guest's processors have two speeds for short messages, a fifth apart, and
+# keep one for as long as a process or a second: latencies, which take a moment,
+# are measured so many times in each round, one program after the other.
+LATENCY_TURNS = 5
 
 
 class Step:
-    """Something that is measured once in each round."""
+    """Something that is measured once in each round, or in several turns."""
 
-    def __init__(self, program, label, run):
+    def __init__(self, program, label, run, turns=1):
         self.program = program
         self.label = label
+        self.turns = turns
         self._run = run
 
     def attempt(self):
@@ -60,29 +65,33 @@ def _perftest_steps(device, timeout_s):
                        f"perftest, {size} bytes{', both ways' if both else ''}",
                        lambda size=size, both=both: write(size, both))
     for program in report.LATENCY_PEERS:
-        yield Step("perftest", program, lambda program=program: lat(program))
+        yield Step("perftest", program, lambda program=program: lat(program),
+                   LATENCY_TURNS)
 
 
 def _program_steps(arguments, budget_ms, timeout_s):
     benchmarks = os.path.join(arguments.build_dir, "benchmarks")
     compare = os.path.join(benchmarks, "compare")
-    allreduce = ["--sizes", ",".join(map(str, report.ALLREDUCE_SIZES))]
-    stream = ["--sizes", ",".join(map(str, report.STREAM_SIZES))]
+    messages = os.path.join(compare, "compare_messages")
     programs = [
-        ("ours", os.path.join(compare, "compare_messages"), stream),
-        ("ours", os.path.join(compare, "compare_ours"), allreduce),
-        ("libgloo", os.path.join(benchmarks, "peers", "libgloo",
-                                 "peer_libgloo"), allreduce)]
-    for name, path, sizes in programs:
+        ("ours", "latency", messages, [report.LATENCY_BYTES], LATENCY_TURNS),
+        ("ours", "streams", messages, report.STREAM_SIZES, 1),
+        ("ours", "allreduce", os.path.join(compare, "compare_ours"),
+         report.ALLREDUCE_SIZES, 1),
+        ("libgloo", "allreduce",
+         os.path.join(benchmarks, "peers", "libgloo", "peer_libgloo"),
+         report.ALLREDUCE_SIZES, 1)]
+    for name, what, path, sizes, turns in programs:
         for mode in ("busy", "default"):
             def run(path=path, sizes=sizes, mode=mode):
                 commands = [
                     [path, "--directory", "{directory}", "--transport",
-                     "ibverbs", "--device", arguments.device, *sizes,
+                     "ibverbs", "--device", arguments.device,
+                     "--sizes", ",".join(map(str, sizes)),
                      "--budget", str(budget_ms), "--mode", mode,
                      "--rank", str(rank), "--size", "2"] for rank in range(2)]
                 return job.run(commands, {}, timeout_s)
-            yield Step(name, f"{os.path.basename(path)}, {mode}", run)
+            yield Step(name, f"{name}, {what}, {mode}", run, turns)
 
 
 class Entrant:
@@ -98,24 +107,30 @@ def _measure(steps, rounds):
     """The rows of all medians, and the labels of the steps that failed."""
     collected, failed = results.Results(), []
     for number in range(rounds):
-        turn = number % len(steps)  # nobody always follows the same neighbour
-        for step in steps[turn:] + steps[:turn]:
-            if step.label in failed:
-                continue
-            before = time.monotonic()
-            try:
-                rows = step.attempt()
-            except job.JobError as error:
-                failed.append(step.label)
-                rows = error.rows
-                print(f"rdma-compare: {step.label} is left out from now on: "
-                      f"{error}", file=sys.stderr)
-            print(f"round {number + 1}: {step.label}: "
-                  f"{time.monotonic() - before:.0f} s", file=sys.stderr,
-                  flush=True)
-            for row in rows:
-                collected.add(Entrant(step.program), row, number)
+        first = number % len(steps)  # nobody always follows the same neighbour
+        for turn in range(LATENCY_TURNS):
+            for step in steps[first:] + steps[:first]:
+                if turn < step.turns and step.label not in failed:
+                    rows = _take(step, number + 1, failed)
+                    for row in rows:
+                        collected.add(Entrant(step.program), row,
+                                      number * LATENCY_TURNS + turn)
     return collected.rows(), failed
+
+
+def _take(step, number, failed):
+    """Its rows; in the round of that number, from 1 on."""
+    before = time.monotonic()
+    try:
+        rows = step.attempt()
+    except job.JobError as error:
+        failed.append(step.label)
+        rows = error.rows
+        print(f"rdma-compare: {step.label} is left out from now on: {error}",
+              file=sys.stderr)
+    print(f"round {number}: {step.label}: {time.monotonic() - before:.0f} s",
+          file=sys.stderr, flush=True)
+    return rows
 
 
 def _first_device():

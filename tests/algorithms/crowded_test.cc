@@ -1,6 +1,7 @@
 // Collectives of more ranks than cores on memory that all ranks have mapped.
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <string>
@@ -81,6 +82,29 @@ TEST_P(CrowdedTest, OnOneCore) {
           }
         }
       });
+}
+
+// Lanes with the slots of ranks that have a core each are better than none.
+TEST(CrowdedLaneTest, SlotsAreShorterWhereThereIsNoRoom) {
+  const auto slotBytesOf = [](rlim_t limit) {
+    spawnContexts(
+        Mode::kProcesses,
+        [limit] {
+          const rlimit small{limit, limit};
+          EXPECT_EQ(0, ::setrlimit(RLIMIT_FSIZE, &small));
+          return makeDeviceOnOneCore();
+        },
+        5,
+        [limit](const ContextPtr& context) {
+          const internal::Lane& lane = laneOf(context, kBarrierSlotPrefix, 0);
+          EXPECT_EQ(limit == RLIM_INFINITY ? 512u << 10 : 128u << 10,
+                    lane.slotBytes());
+          const Call call{100000, 0, false, 0, 1};
+          ASSERT_EQ("", checkCollective<int32_t>(0, context, call));
+        });
+  };
+  slotBytesOf(RLIM_INFINITY);
+  slotBytesOf(10 << 20);
 }
 
 // So that they give it away to each other, and to nobody else.

@@ -94,7 +94,7 @@ TEST_P(SharedMemoryTest, RanksMayDifferInWhatTheyUse) {
     std::mt19937 random(static_cast<unsigned>(context->rank));
     for (unsigned i = 0; i < 60; i++) {
       VectorArena::mine().use(static_cast<VectorMemory>(random() % 3));
-      const Call call{9000 + 1000 * i, static_cast<int>(i), i % 2 == 0, 0, i};
+      const Call call{9000 + 4000 * i, static_cast<int>(i), i % 2 == 0, 0, i};
       ASSERT_EQ("", checkCollective<int>(i % kChecks, context, call)) << i;
     }
     VectorArena::mine().use(VectorMemory::kOrdinary);

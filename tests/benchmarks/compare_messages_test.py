@@ -11,7 +11,8 @@ import rdma_report  # noqa: E402
 
 rows = job.run(
     [[PROGRAM, "--directory", "{directory}", "--transport", "tcp", "--sizes",
-      ",".join(map(str, rdma_report.STREAM_SIZES)), "--budget", "1", "--mode",
+      ",".join(map(str, [*rdma_report.STREAM_SIZES,
+                         rdma_report.LATENCY_BYTES])), "--budget", "1", "--mode",
       "default", "--rank", str(rank), "--size", "2"] for rank in range(2)],
     {}, 100)
 measured = {(row["mode"], row["collective"], row["bytes"]) for row in rows}

@@ -3,10 +3,11 @@
  * reads the slots of those that it chooses to wait for. Slots are used in turn;
  * with -D RANKS=2 they are swapped as well. With -D BROADCASTS=0 or 1, rank 0
  * alone writes in the even or odd rounds, all slots of them. With -D BETWEEN a
- * rank writes for each other one apart, where both of them write in turn. To
- * sleep: set the
- * bell, look again, block; to publish: store the round, look at the bells. (All
- * four are sequentially consistent, as here.)
+ * rank writes for each other one apart, where both of them write in turn; with
+ * -D OFFERED as well, rank 0 offers memory in the first round and writes nothing
+ * there, whereupon nobody reads what the others have written, who take back
+ * their turn. To sleep: set the bell, look again, block; to publish: store the
+ * round, look at the bells. (All four are sequentially consistent, as here.)
  *
  * With -D STAGED as well, the rounds of a staged reduction. With -D HALVED=n
  * and two ranks, those of a reduction by halves of n chunks, and of an operation
@@ -34,6 +35,9 @@ byte slots[6];         /* the round that was written; 2 * RANKS are used */
 /* Where `from` writes for `to`: see slotBetween(). */
 #ifdef BETWEEN
 byte places[2 * RANKS * RANKS];
+bit turns[2 * RANKS]; /* of each rank, by half */
+#define TURN(round) turns[2 * _pid + ((round) & 1)]
+#define TAKE_TURN(round) TURN(round) = 1 - TURN(round)
 #ifdef WITHOUT_HALVES
 #define HALF(round) 0
 #else
@@ -41,7 +45,7 @@ byte places[2 * RANKS * RANKS];
 #endif
 #define PLACE(from, to, round)                          \
   (RANKS * RANKS * HALF(round) +                        \
-   ((((round) / 2) & 1) -> RANKS * (to) + (from) : RANKS * (from) + (to)))
+   (TURN(round) -> RANKS * (to) + (from) : RANKS * (from) + (to)))
 #define OWN(round) other = 0; \
   do \
   :: other == RANKS -> break \
@@ -49,6 +53,7 @@ byte places[2 * RANKS * RANKS];
   od
 #define FOUND(round) places[PLACE(other, _pid, round)]
 #else
+#define TAKE_TURN(round) skip
 #define OWN(round) slots[SLOT(_pid, round)] = round
 #define FOUND(round) slots[SLOT(other, round)]
 #endif
@@ -78,6 +83,12 @@ inline await(rank, number) {
   od
 }
 
+#ifdef OFFERED
+#define OFFERS(round) ((round) == 1)
+#else
+#define OFFERS(round) false
+#endif
+
 #ifdef STAGED
 /* A staged reduction, where three steps share a round: what came in two rounds
  * before goes out (each rank's result lies where its slice for itself would),
@@ -104,6 +115,7 @@ active [RANKS] proctype Rank() {
      :: other == RANKS -> break
      :: else -> await(other, round - 1); other++
      od;
+     TAKE_TURN(round);
      other = 0;
      do
      :: other == RANKS -> break
@@ -198,7 +210,10 @@ active [RANKS] proctype Rank() {
      od;
 #endif
      if
-     :: !WHOLE(round) -> OWN(round)
+     :: OFFERS(round) && _pid == 0 -> skip
+     :: !WHOLE(round) && !(OFFERS(round) && _pid == 0) ->
+        TAKE_TURN(round);
+        OWN(round)
      :: WHOLE(round) && _pid == 0 ->
         other = 0;
         do
@@ -222,9 +237,9 @@ active [RANKS] proctype Rank() {
      od;
      other = 0;
      do
-     :: other == RANKS -> break
-     :: other < RANKS -> other++ /* does not need this one */
-     :: other < RANKS && (other != _pid || WHOLE(round)) ->
+     :: other == RANKS || OFFERS(round) -> break
+     :: other < RANKS && !OFFERS(round) -> other++ /* does not need this one */
+     :: other < RANKS && !OFFERS(round) && (other != _pid || WHOLE(round)) ->
         if
         :: WHOLE(round) -> await(0, round)
         :: else -> await(other, round)
@@ -233,6 +248,21 @@ active [RANKS] proctype Rank() {
         assert(FOUND(round) == round); /* still */
         other++
      od;
+#ifdef OFFERED
+     other = 0;
+     do
+     :: other == RANKS || !OFFERS(round) -> break
+     :: other < RANKS && OFFERS(round) -> await(other, round); other++
+     od;
+     if
+#ifndef WITHOUT_BACK
+     :: OFFERS(round) && _pid != 0 -> TAKE_TURN(round)
+     :: else
+#else
+     :: true
+#endif
+     fi;
+#endif
      round++
   od
 }

@@ -44,7 +44,7 @@ constexpr char kOverLinks[] =
     // In one lane, or in all of them by turns.
     call.tag = seed % 2 == 0 ? 0 : i;
     // Mostly small: those wait most.
-    call.count = r % 5 == 0 ? r % 90000 : r % 1500;
+    call.count = r % 5 == 0 ? r % 300000 : r % 1500;
     call.root = static_cast<int>((r >> 40) % 8);
     call.inPlace = (r >> 44) % 2 == 0;
     call.seed = static_cast<unsigned>(r >> 50);

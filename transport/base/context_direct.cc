@@ -195,11 +195,18 @@ Context::Scratch Context::shareFromFirst(Deadline deadline) {
       auto lock = this->lock();
       MemorySharer& sharer = *device_->factory().sharer();
       const bool crowded = isCrowded(cores);
-      offer.slotBytes = DirectLanes::slotBytesFor(size(), crowded);
+      // With less memory than a crowd's slots take, those of others do.
+      const size_t slots[] = {DirectLanes::slotBytesFor(size(), crowded),
+                              DirectLanes::slotBytesFor(size(), false)};
+      std::vector<MemorySharer::Plan> plans;
+      for (const size_t slotBytes : slots) {
+        plans.push_back({DirectLanes::memoryBytes(size(), slotBytes),
+                         DirectLanes::partsOf(slotBytes, cores)});
+      }
       offer.token = sharer.makeToken();
-      memory = sharer.give(DirectLanes::memoryBytes(size(), offer.slotBytes),
-                           offer.token, takers,
-                           DirectLanes::partsOf(offer.slotBytes, cores));
+      size_t chosen = 0;
+      memory = sharer.give(plans, offer.token, takers, &chosen);
+      offer.slotBytes = slots[chosen];
       DirectLanes::Preface& preface = DirectLanes::preface(*memory);
       preface.names[0] = sharer.name();
       std::copy(takers.begin(), takers.end(), preface.names.begin() + 1);

@@ -261,11 +261,17 @@ class MemorySharer {
     size_t bytes = 0;
     int node = -1;
   };
-  // Makes `bytes`, whole pages, and gives them to those processes. Throws
-  // IoException, when some of them may have it.
-  virtual std::shared_ptr<SharedMemory> give(
-      size_t bytes, const Name& token, const std::vector<Name>& takers,
-      const std::vector<Part>& parts) = 0;
+  struct Plan {
+    size_t bytes = 0;  // whole pages
+    std::vector<Part> parts;
+  };
+  // Makes memory by the first of the plans that there is room for, whose index
+  // is *chosen then, and gives it to those processes. Throws IoException, when
+  // some of them may have it. At least one plan.
+  virtual std::shared_ptr<SharedMemory> give(const std::vector<Plan>& plans,
+                                             const Name& token,
+                                             const std::vector<Name>& takers,
+                                             size_t* chosen) = 0;
   // What was given to this process with that token. Throws IoException, also
   // when it is not of that size.
   virtual std::shared_ptr<SharedMemory> take(size_t bytes,
@@ -294,7 +300,8 @@ class ReadOnlyMemory : public IoException {
   using IoException::IoException;
 };
 
-// Makes links; one for each device. Outlives them. Under the domain's lock.
+// Makes links; one for each device. Outlives them. Under the domain's lock, but
+// for registerMemory(): with and without it, by several threads.
 class LinkFactory {
  public:
   virtual ~LinkFactory() = default;

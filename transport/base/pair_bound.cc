@@ -28,9 +28,11 @@ uint32_t Pair::addBound(ProgressDomain::Lock& lock, Buffer& buffer, int slot,
   if (caps_.needsRegions || bound.device >= 0) {
     bound.region =
         context_.registerMemory(ptr, size, kind, Rights::kRemoteWrite, &lock);
+    // Meanwhile a link has come, or everything has failed.
     if (!caps_.needsRegions && bound.device < 0) {
-      bound.region.reset();  // a link has come meanwhile
+      bound.region.reset();
     }
+    context_.throwIfFailed("createRecvBuffer");
   }
   auto index = static_cast<uint32_t>(bounds_.size());
   if (freeBounds_.empty()) {

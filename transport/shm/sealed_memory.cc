@@ -31,8 +31,9 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 }
 
 // Of what a peer has handed over: the first messages should not wait for page
-// faults, nor the progress of all others for those of a large vector.
-constexpr size_t kMostPopulated = size_t{16} << 20;
+// faults, nor the progress of all others for those of a large vector. (Lanes of
+// a crowd are 32 MiB and a few pages.)
+constexpr size_t kMostPopulated = size_t{33} << 20;
 
 constexpr const char* kMemoryRemedy =
     " (is memory left, also in this container's limit? docs/shm.md says what"

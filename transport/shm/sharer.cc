@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "gloo/common/error.h"
+#include "gloo/common/logging.h"
 #include "transport/base/topology.h"
 #include "transport/shm/allocation.h"
 #include "transport/shm/local.h"
@@ -29,14 +30,28 @@ Secret loanOf(uint64_t id, const Secret& token) {
   return loan;
 }
 
+std::shared_ptr<SealedMemory> makeFirst(
+    const std::vector<base::MemorySharer::Plan>& plans, size_t* chosen) {
+  for (*chosen = 0;; ++*chosen) {
+    try {
+      return std::make_shared<SealedMemory>(plans[*chosen].bytes);
+    } catch (const IoException& e) {
+      if (*chosen + 1 == plans.size()) {
+        throw;
+      }
+      GLOO_INFO("trying less memory for all ranks: ", e.what());
+    }
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<base::SharedMemory> ShmSharer::give(
-    size_t bytes, const Name& token, const std::vector<Name>& takers,
-    const std::vector<Part>& parts) {
-  auto memory = std::make_shared<SealedMemory>(bytes);
+    const std::vector<Plan>& plans, const Name& token,
+    const std::vector<Name>& takers, size_t* chosen) {
+  const auto memory = makeFirst(plans, chosen);
   // Pages that others have mapped are not moved.
-  for (const Part& part : parts) {
+  for (const Part& part : plans[*chosen].parts) {
     base::Topology::instance().place(memory->data() + part.begin, part.bytes,
                                      part.node);
   }

@@ -19,9 +19,10 @@ class ShmSharer final : public base::MemorySharer {
 
   Name name() const override { return endpoint_.name(); }
   Name makeToken() override { return makeSecret(); }
-  std::shared_ptr<base::SharedMemory> give(
-      size_t bytes, const Name& token, const std::vector<Name>& takers,
-      const std::vector<Part>& parts) override;
+  std::shared_ptr<base::SharedMemory> give(const std::vector<Plan>& plans,
+                                           const Name& token,
+                                           const std::vector<Name>& takers,
+                                           size_t* chosen) override;
   std::shared_ptr<base::SharedMemory> take(size_t bytes,
                                            const Name& token) override;
   void refuse(const Name& token) noexcept override { endpoint_.drop(token); }

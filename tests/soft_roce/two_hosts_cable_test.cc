@@ -31,13 +31,16 @@ class TwoHostsCableTest : public TwoHostsTest {
     if (!what.empty()) {
       fault(what);
     }
+    const auto done = now();
     const Failure failure = job.failure(0, std::chrono::seconds(40));
     EXPECT_NE(failure.type, "none");
     EXPECT_NE(failure.type, "other") << failure.text;
     EXPECT_NE(failure.type, "Timeout") << failure.text;
     EXPECT_TRUE(failure.names(MakeString("rank ", 1 - hosts().own)))
         << failure.text;
-    EXPECT_LT(failure.at - start, kCutIsKnown) << failure.text;
+    EXPECT_LT(failure.at - start, kCutIsKnown)
+        << failure.text << " ('" << what << "' took "
+        << std::chrono::duration<double>(done - start).count() << " s)";
     job.group().joinAll();
     repair();
     meet("repaired");

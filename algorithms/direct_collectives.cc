@@ -182,7 +182,6 @@ void DirectRun::alltoall() {
     const size_t at = c * piece;
     const size_t length = lengthOf(c, piece, bytes_);
     const uint64_t round = begin();
-    lane_.takeTurns(round);
     for (int rank = 0; rank < size_; rank++) {
       if (rank != rank_) {
         copy(lane_.slotBetween(rank_, rank, round, piece),
@@ -194,7 +193,6 @@ void DirectRun::alltoall() {
     if (c == 0) {
       waitForAll(round);
       if (anyOffers(round)) {
-        lane_.takeTurns(round);
         continue;
       }
     }
@@ -206,6 +204,7 @@ void DirectRun::alltoall() {
                 lane_.slotBetween(rank, rank_, round, piece), length);
       }
     }
+    lane_.swapPlaces(round);
     c++;
   }
 }

@@ -141,7 +141,6 @@ void DirectRun::staged(bool everybody) {
                 lengthOf(index, piece, lengthOf(c, chunk, bytes_))};
   };
   const auto copyIn = [&](size_t c) {
-    lane_.takeTurns(first + c);
     for (int rank = 0; rank < size_; rank++) {
       const Part part = slice(c, rank);
       if (rank != rank_) {
@@ -162,6 +161,7 @@ void DirectRun::staged(bool everybody) {
                      : lane_.slotBetween(rank, rank_, first + c, piece);
         },
         part.bytes);
+    lane_.swapPlaces(first + c);
     if (wanted) {
       copy(output_ + at, result, part.bytes);
     }
@@ -178,7 +178,6 @@ void DirectRun::staged(bool everybody) {
   for (size_t c = 0; c <= chunks; c++) {
     const uint64_t round = begin();
     if (c == 1 && anyOffers(first)) {
-      lane_.takeTurns(first);
       first = round;
       c = 0;
     }
@@ -248,7 +247,6 @@ void DirectRun::reduceScatter() {
     const size_t at = c * piece;
     const size_t length = lengthOf(c, piece, own.bytes);
     const uint64_t round = begin();
-    lane_.takeTurns(round);
     for (int rank = 0; rank < size_; rank++) {
       const Part part = partOf(offsets, rank);
       // In place the own part is overwritten before it is read, but for two.
@@ -260,7 +258,6 @@ void DirectRun::reduceScatter() {
     publish(round);
     waitForAll(round);
     if (anyOffers(round)) {
-      lane_.takeTurns(round);
       continue;
     }
     const char* const ownInput = input_ + own.begin + at;
@@ -276,6 +273,7 @@ void DirectRun::reduceScatter() {
           },
           length);
     }
+    lane_.swapPlaces(round);
     c++;
   }
 }

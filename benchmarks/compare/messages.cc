@@ -15,16 +15,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
-#include <new>
 #include <stdexcept>
 #include <vector>
 
 #include "benchmarks/support/device.h"
 #include "benchmarks/support/links.h"
+#include "gloo/common/aligned_allocator.h"
 #include "gloo/rendezvous/file_store.h"
 #include "gloo/transport/buffer.h"
 #include "gloo/transport/pair.h"
@@ -106,30 +105,6 @@ class Unbound : public Channel {
   const std::unique_ptr<gloo::transport::UnboundBuffer> buffer_;
 };
 
-// Memory of zeros that begins with a page.
-class Pages {
- public:
-  explicit Pages(size_t bytes)
-      : size_(bytes),
-        data_(static_cast<char*>(
-            std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage))) {
-    if (data_ == nullptr) {
-      throw std::bad_alloc();
-    }
-    std::memset(data_.get(), 0, bytes);
-  }
-  size_t size() const { return size_; }
-  char* data() const { return data_.get(); }
-  char& operator[](size_t i) const { return data_.get()[i]; }
-
- private:
-  struct Free {
-    void operator()(char* data) const { std::free(data); }
-  };
-  const size_t size_;
-  const std::unique_ptr<char, Free> data_;
-};
-
 class Messages {
  public:
   explicit Messages(const measure::Arguments& arguments)
@@ -195,7 +170,8 @@ class Messages {
     const size_t window =
         std::clamp(kBatchBytes / bytes, size_t{2}, kMaxWindow);
     const size_t count = std::max(kBatchBytes / bytes, size_t{2});
-    const Pages data(bytes * window);
+    std::vector<char, gloo::aligned_allocator<char, kPage>> data(bytes *
+                                                                 window);
     for (size_t i = 0; sends_ && i < data.size(); i++) {
       data[i] = byteAt(i);
     }

@@ -128,9 +128,9 @@ class GLOO_API Lane {
     return slot(swapped ? to : from, round) +
            static_cast<size_t>(swapped ? from : to) * place;
   }
-  // Before the first slotBetween() of a round, on all ranks; once more if what
-  // lies there turns out not to be for use: other ranks may have written none.
-  void takeTurns(uint64_t round) { swapped_[round & 1] ^= true; }
+  // After the last slotBetween() of a round, on all ranks, if what lay there
+  // was for use: otherwise some of them have not written any.
+  void swapPlaces(uint64_t round) { swapped_[round & 1] ^= true; }
   // The same as slot() in a round in which nobody else writes: all slots of the
   // round, which are side by side, but where they are swapped.
   char* slotAlone(int rank, uint64_t round) const {

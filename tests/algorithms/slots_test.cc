@@ -47,7 +47,7 @@ void expectPlacesApart(internal::Lane& lane, uint64_t round) {
       places.push_back(at);
     }
   }
-  lane.takeTurns(round);
+  lane.swapPlaces(round);
   for (int from = 0, i = 0; from < lane.size(); from++) {
     for (int to = 0; to < lane.size(); to++, i++) {
       EXPECT_EQ(places[static_cast<size_t>(i)],

@@ -5,8 +5,8 @@
  * alone writes in the even or odd rounds, all slots of them. With -D BETWEEN a
  * rank writes for each other one apart, where both of them write in turn; with
  * -D OFFERED as well, rank 0 offers memory in the first round and writes nothing
- * there, whereupon nobody reads what the others have written, who take back
- * their turn. To sleep: set the bell, look again, block; to publish: store the
+ * there, whereupon nobody reads what the others have written, and the turn is
+ * still the same. To sleep: set the bell, look again, block; to publish: store the
  * round, look at the bells. (All four are sequentially consistent, as here.)
  *
  * With -D STAGED as well, the rounds of a staged reduction. With -D HALVED=n
@@ -37,7 +37,7 @@ byte slots[6];         /* the round that was written; 2 * RANKS are used */
 byte places[2 * RANKS * RANKS];
 bit turns[2 * RANKS]; /* of each rank, by half */
 #define TURN(round) turns[2 * _pid + ((round) & 1)]
-#define TAKE_TURN(round) TURN(round) = 1 - TURN(round)
+#define SWAP_PLACES(round) TURN(round) = 1 - TURN(round)
 #ifdef WITHOUT_HALVES
 #define HALF(round) 0
 #else
@@ -53,7 +53,7 @@ bit turns[2 * RANKS]; /* of each rank, by half */
   od
 #define FOUND(round) places[PLACE(other, _pid, round)]
 #else
-#define TAKE_TURN(round) skip
+#define SWAP_PLACES(round) skip
 #define OWN(round) slots[SLOT(_pid, round)] = round
 #define FOUND(round) slots[SLOT(other, round)]
 #endif
@@ -115,7 +115,6 @@ active [RANKS] proctype Rank() {
      :: other == RANKS -> break
      :: else -> await(other, round - 1); other++
      od;
-     TAKE_TURN(round);
      other = 0;
      do
      :: other == RANKS -> break
@@ -130,6 +129,10 @@ active [RANKS] proctype Rank() {
         other++
      od;
      places[RESULT(_pid, round - 1)] = round - 1;
+     if
+     :: round > 1 -> SWAP_PLACES(round - 1)
+     :: else
+     fi;
      published[_pid] = round;
      other = 0;
      do
@@ -211,9 +214,7 @@ active [RANKS] proctype Rank() {
 #endif
      if
      :: OFFERS(round) && _pid == 0 -> skip
-     :: !WHOLE(round) && !(OFFERS(round) && _pid == 0) ->
-        TAKE_TURN(round);
-        OWN(round)
+     :: !WHOLE(round) && !(OFFERS(round) && _pid == 0) -> OWN(round)
      :: WHOLE(round) && _pid == 0 ->
         other = 0;
         do
@@ -254,15 +255,15 @@ active [RANKS] proctype Rank() {
      :: other == RANKS || !OFFERS(round) -> break
      :: other < RANKS && OFFERS(round) -> await(other, round); other++
      od;
+#endif
      if
-#ifndef WITHOUT_BACK
-     :: OFFERS(round) && _pid != 0 -> TAKE_TURN(round)
+#ifndef WITHOUT_USE
+     :: !OFFERS(round) -> SWAP_PLACES(round)
+#else /* who has written */
+     :: !(OFFERS(round) && _pid == 0) -> SWAP_PLACES(round)
+#endif
      :: else
-#else
-     :: true
-#endif
      fi;
-#endif
      round++
   od
 }

@@ -195,9 +195,10 @@ Context::Scratch Context::shareFromFirst(Deadline deadline) {
       auto lock = this->lock();
       MemorySharer& sharer = *device_->factory().sharer();
       const bool crowded = isCrowded(cores);
-      // With less memory than a crowd's slots take, those of others do.
-      const size_t slots[] = {DirectLanes::slotBytesFor(size(), crowded),
-                              DirectLanes::slotBytesFor(size(), false)};
+      std::vector<size_t> slots{DirectLanes::slotBytesFor(size(), crowded)};
+      if (crowded) {  // with less memory than that takes
+        slots.push_back(DirectLanes::slotBytesFor(size(), false));
+      }
       std::vector<MemorySharer::Plan> plans;
       for (const size_t slotBytes : slots) {
         plans.push_back({DirectLanes::memoryBytes(size(), slotBytes),

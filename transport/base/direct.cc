@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <thread>
 
@@ -66,11 +67,8 @@ size_t slotBytesOfMany(int ranks) {
 // 16 MiB: 12.7, 11.0, 10.2, 10.5 ms. 4 ranks, 4 MiB: 780 us with 256 KiB, 738
 // with 512, 1030 with 1024.
 size_t slotBytesOfCrowd(int ranks) {
-  return ranks <= 8    ? 512 * kKiB
-         : ranks <= 16 ? 256 * kKiB
-         : ranks <= 32 ? 128 * kKiB
-         : ranks <= 64 ? 64 * kKiB
-                       : 32 * kKiB;
+  return std::min(512 * kKiB,
+                  4096 * kKiB / std::bit_ceil(static_cast<size_t>(ranks)));
 }
 
 size_t bellBytes(int ranks) {

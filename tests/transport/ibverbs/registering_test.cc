@@ -27,6 +27,9 @@ class VerbsRegisteringTest : public testing::Test {
   // it does `after`. Rank 1 does `other`.
   static void run(const Step& slow, const Step& meanwhile, const Step& after,
                   const Step& other);
+  // Rank 0's context is closed while `slow` registers, which throws.
+  static void expectClosedMeanwhile(
+      const std::function<void(transport::UnboundBuffer&)>& slow);
 };
 
 void VerbsRegisteringTest::run(const Step& slow, const Step& meanwhile,
@@ -46,6 +49,26 @@ void VerbsRegisteringTest::run(const Step& slow, const Step& meanwhile,
           started.get();
           after(context);
         });
+}
+
+void VerbsRegisteringTest::expectClosedMeanwhile(
+    const std::function<void(transport::UnboundBuffer&)>& slow) {
+  std::vector<char> bytes(kLong);
+  BufferPtr buffer;
+  std::promise<void> over;  // else rank 1 would have left
+  run(
+      [&](const ContextPtr& context) {
+        buffer = context->createUnboundBuffer(bytes.data(), kLong);
+        EXPECT_THROW(slow(*buffer), IoException);
+      },
+      [](const ContextPtr& context) {
+        dynamic_cast<transport::base::Context&>(*context).close();
+      },
+      [&](const ContextPtr&) {
+        buffer.reset();
+        over.set_value();
+      },
+      [&](const ContextPtr&) { over.get_future().wait(); });
 }
 
 // Both ways, with each rank's answer.
@@ -144,22 +167,8 @@ TEST_F(VerbsRegisteringTest, TwoThreadsRegisterTheSameMemoryOnce) {
 }
 
 TEST_F(VerbsRegisteringTest, AContextThatClosesMeanwhileIsNoticed) {
-  std::vector<char> bytes(kLong);
-  BufferPtr buffer;
-  std::promise<void> over;  // else rank 1 would have left
-  run(
-      [&](const ContextPtr& context) {
-        buffer = context->createUnboundBuffer(bytes.data(), kLong);
-        EXPECT_THROW(buffer->recv(1, 1), IoException);
-      },
-      [](const ContextPtr& context) {
-        dynamic_cast<transport::base::Context&>(*context).close();
-      },
-      [&](const ContextPtr&) {
-        buffer.reset();
-        over.set_value();
-      },
-      [&](const ContextPtr&) { over.get_future().wait(); });
+  expectClosedMeanwhile(
+      [](transport::UnboundBuffer& buffer) { buffer.recv(1, 1); });
 }
 
 TEST_F(VerbsRegisteringTest, ARefusalIsToldAndThePairGoesOn) {
@@ -234,22 +243,8 @@ TEST_F(VerbsRegisteringTest, AndWhileMemoryIsExported) {
 }
 
 TEST_F(VerbsRegisteringTest, AContextThatClosesMeanwhileExportsNothing) {
-  std::vector<char> bytes(kLong);
-  BufferPtr buffer;
-  std::promise<void> over;  // else rank 1 would have left
-  run(
-      [&](const ContextPtr& context) {
-        buffer = context->createUnboundBuffer(bytes.data(), kLong);
-        EXPECT_THROW((void)buffer->getRemoteKey(), IoException);
-      },
-      [](const ContextPtr& context) {
-        dynamic_cast<transport::base::Context&>(*context).close();
-      },
-      [&](const ContextPtr&) {
-        buffer.reset();
-        over.set_value();
-      },
-      [&](const ContextPtr&) { over.get_future().wait(); });
+  expectClosedMeanwhile(
+      [](transport::UnboundBuffer& buffer) { (void)buffer.getRemoteKey(); });
 }
 
 // Its bytes are in memory that a longer buffer covers, which goes meanwhile.

@@ -192,7 +192,6 @@ Context::Scratch Context::shareFromFirst(Deadline deadline) {
   Offer offer;
   if (able) {
     try {
-      auto lock = this->lock();
       MemorySharer& sharer = *device_->factory().sharer();
       const bool crowded = isCrowded(cores);
       std::vector<size_t> slots{DirectLanes::slotBytesFor(size(), crowded)};
@@ -246,7 +245,6 @@ Context::Scratch Context::shareFromOther(Deadline deadline) {
   ability.cores = RankCores::own(domain().spread().ranks());
   Offer offer;
   if (allShared()) {
-    auto lock = this->lock();
     ability.able = kYes;
     ability.name = device_->factory().sharer()->name();
   }
@@ -258,12 +256,10 @@ Context::Scratch Context::shareFromOther(Deadline deadline) {
   }
   std::shared_ptr<SharedMemory> memory;
   if (offer.made != kYes && ability.able == kYes) {
-    auto lock = this->lock();
     device_->factory().sharer()->refuse(offer.token);
   }
   if (offer.made == kYes && ability.able == kYes) {
     try {
-      auto lock = this->lock();
       // What was handed over is taken in any case, and refused for its size.
       const bool fits = DirectLanes::maySlotsHave(size(), offer.slotBytes);
       memory = device_->factory().sharer()->take(

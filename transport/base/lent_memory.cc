@@ -20,7 +20,6 @@ LentMemory::LentMemory(Context& context, std::vector<Name> names,
 // What was handed over in an operation that failed then is still there.
 LentMemory::~LentMemory() {
   if (!origin_.inherited()) {
-    const auto lock = context_.lock();
     context_.device().factory().sharer()->refuseLoans(token_);
   }
 }
@@ -47,7 +46,6 @@ void LentMemory::lend(uint64_t id) {
   }
   lent_[id].state = State::kHandedOver;
   try {
-    const auto lock = context_.lock();
     context_.device().factory().sharer()->lend(*allocation, token_, takers_);
   } catch (const IoException& e) {
     GLOO_INFO("rank ", context_.rank(), ": ", allocation->bytes(),
@@ -74,7 +72,6 @@ std::shared_ptr<const SharedAllocation> LentMemory::borrow(uint64_t id) {
   std::erase_if(borrowed_,
                 [](const auto& entry) { return entry.second->freed(); });
   try {
-    const auto lock = context_.lock();
     return borrowed_[id] =
                context_.device().factory().sharer()->borrow(id, token_);
   } catch (const IoException& e) {

@@ -245,7 +245,9 @@ class SharedMemory {
   virtual char* data() const = 0;  // begins a page; zeros at first
 };
 
-// Gives memory to peers of one host. Under the domain's lock.
+// Gives memory to peers of one host. Thread-safe; without the domain's lock,
+// which it takes where it has to: memory is made and mapped meanwhile, and tens
+// of milliseconds of that are no reason for other threads' operations to wait.
 class MemorySharer {
  public:
   using Name = std::array<char, 16>;

@@ -156,7 +156,7 @@ ShmFactory::ShmFactory(base::ProgressDomain& domain,
                   Environment::fromEnvironment().shmSingleCopy),
       hostId_(base::hostIdentity()),
       probe_(std::make_unique<const Secret>(makeSecret())),
-      sharer_(endpoint_) {
+      sharer_(domain, endpoint_) {
   poller_.watch(endpoint_);
   domain_.add(poller_);
 }

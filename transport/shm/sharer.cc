@@ -63,10 +63,20 @@ std::shared_ptr<base::SharedMemory> ShmSharer::give(
   return memory;
 }
 
+Handover ShmSharer::taken(const Secret& token) {
+  const auto lock = domain_.lock();
+  return endpoint_.take(token);
+}
+
+void ShmSharer::refuse(const Name& token) noexcept {
+  const auto lock = domain_.lock();
+  endpoint_.drop(token);
+}
+
 // What was handed over is taken in any case, so that nothing is left there.
 std::shared_ptr<base::SharedMemory> ShmSharer::take(size_t bytes,
                                                     const Name& token) {
-  Handover handover = endpoint_.take(token);
+  Handover handover = taken(token);
   auto local = Local<SealedMemory>::instance().find(token);
   if (local != nullptr && local->size() == bytes) {
     return local;
@@ -87,10 +97,11 @@ void ShmSharer::lend(const base::SharedAllocation& allocation,
 
 std::shared_ptr<const base::SharedAllocation> ShmSharer::borrow(
     uint64_t id, const Name& token) {
-  return Allocation::borrow(endpoint_.take(loanOf(id, token)).memory, id);
+  return Allocation::borrow(taken(loanOf(id, token)).memory, id);
 }
 
 void ShmSharer::refuseLoans(const Name& token) noexcept {
+  const auto lock = domain_.lock();
   endpoint_.dropAllOf(halfOf(token));
 }
 

@@ -6,16 +6,17 @@
 
 #include "gloo/config.h"
 #include "transport/base/link.h"
+#include "transport/base/progress.h"
 #include "transport/shm/endpoint.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
 
-// Under the domain's lock.
 class ShmSharer final : public base::MemorySharer {
  public:
-  // Borrows the endpoint.
-  explicit ShmSharer(Endpoint& endpoint) : endpoint_(endpoint) {}
+  // Borrows both; the endpoint is under the domain's lock.
+  ShmSharer(base::ProgressDomain& domain, Endpoint& endpoint)
+      : domain_(domain), endpoint_(endpoint) {}
 
   Name name() const override { return endpoint_.name(); }
   Name makeToken() override { return makeSecret(); }
@@ -25,7 +26,7 @@ class ShmSharer final : public base::MemorySharer {
                                            size_t* chosen) override;
   std::shared_ptr<base::SharedMemory> take(size_t bytes,
                                            const Name& token) override;
-  void refuse(const Name& token) noexcept override { endpoint_.drop(token); }
+  void refuse(const Name& token) noexcept override;
   void lend(const base::SharedAllocation& allocation, const Name& token,
             const std::vector<Name>& takers) override;
   std::shared_ptr<const base::SharedAllocation> borrow(
@@ -33,6 +34,9 @@ class ShmSharer final : public base::MemorySharer {
   void refuseLoans(const Name& token) noexcept override;
 
  private:
+  Handover taken(const Secret& token);
+
+  base::ProgressDomain& domain_;
   Endpoint& endpoint_;
 };
 

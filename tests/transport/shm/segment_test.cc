@@ -8,10 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -212,8 +214,9 @@ TEST(EndpointTest, WhatHasComeIsLookedAt) {
 }
 
 TEST(SharerTest, LoansEndWithThoseTheyWereFor) {
+  transport::base::ProgressDomain domain;
   Endpoint endpoint;
-  ShmSharer sharer(endpoint);
+  ShmSharer sharer(domain, endpoint);
   const auto mine = Allocation::make(10000, 1);
   const Secret some = sharer.makeToken();
   const Secret others = sharer.makeToken();
@@ -222,6 +225,23 @@ TEST(SharerTest, LoansEndWithThoseTheyWereFor) {
   sharer.refuseLoans(some);
   EXPECT_NE(failureOf([&] { sharer.borrow(mine->id(), some); }), "");
   EXPECT_EQ(failureOf([&] { sharer.borrow(mine->id(), others); }), "");
+}
+
+// Which takes tens of milliseconds for the lanes of many ranks.
+TEST(SharerTest, MemoryIsMadeWithoutTheLock) {
+  transport::base::ProgressDomain domain;
+  Endpoint endpoint;
+  ShmSharer sharer(domain, endpoint);
+  const Secret token = sharer.makeToken();
+  size_t chosen = 1;
+  auto lock = domain.lock();
+  auto given = std::async(std::launch::async, [&] {
+    return sharer.give({{8 * kPage, {}}}, token, {sharer.name()}, &chosen);
+  });
+  EXPECT_EQ(given.wait_for(std::chrono::seconds(5)), std::future_status::ready);
+  lock.unlock();
+  EXPECT_EQ(chosen, 0u);
+  EXPECT_EQ(sharer.take(8 * kPage, token), given.get());
 }
 
 TEST(EndpointTest, AnEndpointThatIsNotHereIsAnError) {

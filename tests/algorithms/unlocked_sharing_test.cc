@@ -1,0 +1,151 @@
+// While memory is made and mapped for all ranks, tens of milliseconds of a long
+// one, the operations of other threads go on.
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "gloo/context.h"
+#include "gloo/transport/shm/allocate.h"
+#include "tests/support/collectives.h"
+#include "tests/support/process_group.h"
+#include "tests/support/spawn.h"
+#include "transport/base/device.h"
+#include "transport/shm/factory.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+namespace base = transport::base;
+using transport::shm::ShmFactory;
+
+// Of each kind of call, how many were seen.
+struct Calls {
+  std::atomic<int> given{0};
+  std::atomic<int> taken{0};
+  std::atomic<int> lent{0};
+  std::atomic<int> borrowed{0};
+};
+
+// Looks, at each call, whether another thread gets the domain's lock.
+class WatchedSharer final : public base::MemorySharer {
+ public:
+  WatchedSharer(base::ProgressDomain& domain, base::MemorySharer& real,
+                Calls& calls)
+      : domain_(domain), real_(real), calls_(calls) {}
+
+  Name name() const override { return real_.name(); }
+  Name makeToken() override { return real_.makeToken(); }
+  std::shared_ptr<base::SharedMemory> give(const std::vector<Plan>& plans,
+                                           const Name& token,
+                                           const std::vector<Name>& takers,
+                                           size_t* chosen) override {
+    look(calls_.given);
+    return real_.give(plans, token, takers, chosen);
+  }
+  std::shared_ptr<base::SharedMemory> take(size_t bytes,
+                                           const Name& token) override {
+    look(calls_.taken);
+    return real_.take(bytes, token);
+  }
+  void refuse(const Name& token) noexcept override { real_.refuse(token); }
+  void lend(const base::SharedAllocation& allocation, const Name& token,
+            const std::vector<Name>& takers) override {
+    look(calls_.lent);
+    real_.lend(allocation, token, takers);
+  }
+  std::shared_ptr<const base::SharedAllocation> borrow(
+      uint64_t id, const Name& token) override {
+    look(calls_.borrowed);
+    return real_.borrow(id, token);
+  }
+  void refuseLoans(const Name& token) noexcept override {
+    real_.refuseLoans(token);
+  }
+
+ private:
+  void look(std::atomic<int>& count) {
+    count++;
+    auto had = std::make_shared<std::promise<void>>();
+    std::thread other([this, had] {
+      const auto lock = domain_.lock();
+      had->set_value();
+    });
+    const bool free =
+        had->get_future().wait_for(std::chrono::seconds(5) * patience()) ==
+        std::future_status::ready;
+    EXPECT_TRUE(free) << "the domain's lock is held";
+    free ? other.join() : other.detach();  // it has it later
+  }
+
+  base::ProgressDomain& domain_;
+  base::MemorySharer& real_;
+  Calls& calls_;
+};
+
+class WatchedFactory final : public base::LinkFactory {
+ public:
+  WatchedFactory(base::ProgressDomain& domain, Calls& calls)
+      : real_(domain, {}), sharer_(domain, *real_.sharer(), calls) {}
+
+  std::string kind() const override { return real_.kind(); }
+  base::LinkCaps caps(int peers) const override { return real_.caps(peers); }
+  std::unique_ptr<base::PendingLink> prepare(int peers) override {
+    return real_.prepare(peers);
+  }
+  std::unique_ptr<base::PendingLink> answer(
+      int peers, const base::Hello& theirs) override {
+    return real_.answer(peers, theirs);
+  }
+  bool mayShare() const override { return true; }
+  base::MemorySharer* sharer() override { return &sharer_; }
+  void addStatistics(internal::Statistics& total) const override {
+    real_.addStatistics(total);
+  }
+
+ private:
+  ShmFactory real_;
+  WatchedSharer sharer_;
+};
+
+TEST(UnlockedSharingTest, OthersHaveTheLockMeanwhile) {
+  constexpr int kRanks = 3;
+  constexpr size_t kCount = 20000;
+  Calls calls;
+  const auto makeDevice = [&] {
+    sockaddr_in loopback{};
+    loopback.sin_family = AF_INET;
+    loopback.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    base::DeviceInfo info;
+    info.name = "shm";
+    return std::make_shared<base::Device>(
+        std::move(info),
+        base::SocketAddress(reinterpret_cast<const sockaddr*>(&loopback),
+                            sizeof(loopback)),
+        [&](base::ProgressDomain& domain) {
+          return std::make_unique<WatchedFactory>(domain, calls);
+        });
+  };
+  spawnContexts(Mode::kThreads, makeDevice, kRanks,
+                [](const std::shared_ptr<Context>& context) {
+                  const auto memory =
+                      transport::shm::allocate(kCount * sizeof(int));
+                  AllreduceOptions opts(context);
+                  opts.setOutput(static_cast<int*>(memory.data()), kCount);
+                  opts.setReduceFunction(testing_support::adder<int>());
+                  allreduce(opts);
+                });
+  EXPECT_EQ(calls.given, 1);
+  EXPECT_EQ(calls.taken, kRanks - 1);
+  EXPECT_EQ(calls.lent, kRanks);
+  EXPECT_EQ(calls.borrowed, kRanks * (kRanks - 1));
+}
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

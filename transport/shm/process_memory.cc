@@ -24,9 +24,11 @@ ProcessMemory::ProcessMemory(pid_t pid, uint64_t address, const Secret& secret)
   const int error = read(there.data(), address, there.size());
   if (error != 0 || there != secret) {
     process_.reset();
-    trouble_ = error == EPERM
-                   ? "the kernel forbids it (ptrace_scope, capabilities)"
-                   : "the memory there is not the peer's";
+    trouble_ =
+        error == EPERM    ? "the kernel forbids it (ptrace_scope, capabilities)"
+        : error == ENOSYS ? "the kernel, or a filter of system calls, has no "
+                            "process_vm_readv"
+                          : "the memory there is not the peer's";
   }
 }
 

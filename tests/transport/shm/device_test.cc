@@ -1,11 +1,7 @@
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 
 #include <cerrno>
 #include <chrono>
-#include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -15,6 +11,7 @@
 #include "gloo/transport/shm/device.h"
 #include "gloo/transport/unbound_buffer.h"
 #include "tests/support/process_group.h"
+#include "tests/support/refuse_calls.h"
 #include "tests/support/spawn.h"
 #include "tests/support/usage.h"
 
@@ -60,16 +57,8 @@ TEST(ShmDeviceTest, ASmallMessageCostsNoSystemCallAndNoAllocation) {
 // The kernel answers this thread from now on with `error`, as old ones and the
 // filters of some containers do.
 void refuseFutexWaitv(int error) {
-  constexpr uint32_t kFutexWaitv = 449;
-  const sock_filter filter[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kFutexWaitv, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K,
-               SECCOMP_RET_ERRNO | static_cast<uint32_t>(error)),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-  const sock_fprog program{std::size(filter), const_cast<sock_filter*>(filter)};
-  ASSERT_EQ(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-  ASSERT_EQ(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+  constexpr long kFutexWaitv = 449;
+  refuseCall(kFutexWaitv, SECCOMP_RET_ERRNO | static_cast<uint32_t>(error));
 }
 
 // With and without it, all that sleep are woken, and sleep.

@@ -132,6 +132,31 @@ TEST(LanePlaces, EachRanksSlotsAreOnItsNode) {
   EXPECT_TRUE(DirectLanes::partsOf(kSlot, {RankCores(), RankCores()}).empty());
 }
 
+// docs/shm.md has this table. (Links populate what they are given to 33 MiB.)
+TEST(LanePlaces, TakeNoMoreThanIsDocumented) {
+  struct Row {
+    int most;  // ranks
+    size_t slot, crowdedSlot;
+  };
+  constexpr size_t kKiB = 1024;
+  for (int size = 3, i = 0; size <= internal::Direct::kMaxRanks; size++) {
+    constexpr Row kRows[] = {{4, 256, 512}, {8, 128, 512}, {16, 64, 256},
+                             {32, 32, 128}, {64, 32, 64},  {128, 16, 32}};
+    i += size > kRows[i].most ? 1 : 0;
+    const size_t slot = DirectLanes::slotBytesFor(size, false);
+    const size_t crowdedSlot = DirectLanes::slotBytesFor(size, true);
+    EXPECT_EQ(slot, kRows[i].slot * kKiB) << size;
+    EXPECT_EQ(crowdedSlot, kRows[i].crowdedSlot * kKiB) << size;
+    EXPECT_TRUE(DirectLanes::maySlotsHave(size, slot));
+    EXPECT_TRUE(DirectLanes::maySlotsHave(size, crowdedSlot));
+    EXPECT_FALSE(DirectLanes::maySlotsHave(size, 2 * crowdedSlot));
+    EXPECT_LE(DirectLanes::memoryBytes(size, slot), 17 * kKiB * kKiB);
+    EXPECT_LE(DirectLanes::memoryBytes(size, crowdedSlot), 33 * kKiB * kKiB);
+  }
+  EXPECT_LE(DirectLanes::memoryBytes(2, DirectLanes::slotBytesFor(2, true)),
+            5 * kKiB * kKiB);
+}
+
 // This host's only node, say, as if there were others.
 TEST(LanePlaces, AreAskedForWhenRanksConnect) {
   using test::laneOf;

@@ -109,7 +109,7 @@ TEST_P(SleepTest, AWaiterSleepsAndIsWoken) {
       },
       2,
       [&](const std::shared_ptr<transport::Context>& context) {
-        exchangeAsleep(50, *device, context);
+        exchangeAsleep(20, *device, context);
       });
 }
 
@@ -127,7 +127,7 @@ TEST(SleepAnywhereTest, AFilterThatIsSetMeanwhileChangesNothing) {
       [&](const std::shared_ptr<transport::Context>& context) {
         exchangeAsleep(10, *device, context);
         refuseFutexWaitv(ENOSYS);
-        exchangeAsleep(50, *device, context);
+        exchangeAsleep(20, *device, context);
       });
 }
 

@@ -10,7 +10,9 @@
 
 #include <cerrno>
 #include <csignal>
+#include <exception>
 #include <fstream>
+#include <functional>
 #include <string>
 
 #include "gloo/common/error.h"
@@ -35,7 +37,11 @@ namespace {
 int statusOf(const std::function<void()>& body) {
   const pid_t child = ::fork();
   if (child == 0) {
-    body();
+    try {
+      body();
+    } catch (const std::exception& e) {
+      ADD_FAILURE() << e.what();
+    }
     ::_exit(testing::Test::HasFailure() ? 1 : 0);
   }
   int status = -1;

@@ -170,6 +170,15 @@ size_t FakeVerbs::pendingEvents() const {
   return count;
 }
 
+unsigned FakeVerbs::accessTo(const void* ptr) const {
+  Lock lock(fabric_->mutex);
+  unsigned access = 0;
+  for (const auto& [key, mr] : fabric_->regions) {
+    access |= mr->addr == ptr ? mr->access : 0;
+  }
+  return access;
+}
+
 bool FakeVerbs::canBeWritten(const void* ptr, size_t bytes) const {
   const auto first = reinterpret_cast<uint64_t>(ptr);
   const auto overlaps = [=](uint64_t start, uint64_t length) {

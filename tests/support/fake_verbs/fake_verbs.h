@@ -105,6 +105,9 @@ class FakeVerbs {
   // Asynchronous events that nobody has fetched.
   size_t pendingEvents() const;
 
+  // All that the regions which begin here allow, of IBV_ACCESS_.
+  unsigned accessTo(const void* ptr) const;
+
   // Whether the device may still write to this memory: for a peer, or because
   // of a request that is on its way.
   bool canBeWritten(const void* ptr, size_t bytes) const;

@@ -140,6 +140,12 @@ TEST_F(VerbsTroubleTest, AGetWorksWhereDevicesAllowNoReads) {
   getOverFrames(devices);
 }
 
+TEST_F(VerbsTroubleTest, AGetWorksWhereTheUserAllowsNoReads) {
+  FakeDevices devices = plainDevices();
+  devices.attr.readsAtATime = 0;
+  getOverFrames(devices);
+}
+
 // Else peers would put there, and end both contexts.
 TEST_F(VerbsTroubleTest, WhatCannotBeRegisteredJustNowIsNotTakenForReadOnly) {
   std::string key;

@@ -86,6 +86,9 @@ int queryDevice(ibv_context*, ibv_device_attr* attr) {
   attr->max_mr = 1 << 16;
   attr->max_mr_size = UINT64_MAX;
   attr->max_pd = 1 << 12;
+  attr->atomic_cap = config.atomics;
+  attr->max_srq = config.maxSrq;
+  attr->max_srq_wr = config.maxSrq > 0 ? config.maxQpWr : 0;
   attr->max_qp_rd_atom = config.maxReadsAtATime;
   attr->max_qp_init_rd_atom = config.maxReadsAtATime;
   attr->max_res_rd_atom = config.maxReadsAtATime * config.maxQp;

@@ -41,6 +41,8 @@ struct FakeVerbsConfig {
   int maxQpWr = 1 << 12;
   int maxQp = 1 << 12;
   int maxReadsAtATime = 16;
+  int maxSrq = 0;
+  ibv_atomic_cap atomics = IBV_ATOMIC_NONE;
   // A request to a peer that does not answer fails after this time.
   std::chrono::milliseconds retryTime{500};
   // 0: requests are executed where they are posted. Else by a thread, as by a

@@ -250,6 +250,7 @@ void VerbsPoller::onEvent(const ibv_async_event& event) {
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:  // it is in error, and takes no more
     case IBV_EVENT_PATH_MIG_ERR:
       forEachLink([&](VerbsLink& link) {
         if (link.owns(event.element.qp)) {

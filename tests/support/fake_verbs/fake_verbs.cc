@@ -94,14 +94,7 @@ void FakeFabric::raiseOnQp(ibv_event_type type, FakeQp& qp) {
 // Events that nobody fetched go with it.
 void FakeFabric::forgetEvents(const FakeQp& qp) {
   static_cast<FakeContext*>(qp.context)->async.forget([&](const auto& event) {
-    switch (event.event_type) {
-      case IBV_EVENT_QP_FATAL:
-      case IBV_EVENT_QP_REQ_ERR:
-      case IBV_EVENT_QP_ACCESS_ERR:
-        return event.element.qp == &qp;
-      default:
-        return false;
-    }
+    return concernsQp(event.event_type) && event.element.qp == &qp;
   });
 }
 
@@ -237,7 +230,8 @@ void FakeVerbs::raiseOnQp(ibv_event_type event, uint32_t qpn) {
   Lock lock(fabric_->mutex);
   FakeQp& qp = existing(*fabric_, qpn);
   fabric_->raiseOnQp(event, qp);
-  if (event == IBV_EVENT_QP_FATAL || event == IBV_EVENT_QP_ACCESS_ERR) {
+  if (event == IBV_EVENT_QP_FATAL || event == IBV_EVENT_QP_ACCESS_ERR ||
+      event == IBV_EVENT_QP_LAST_WQE_REACHED) {
     fabric_->enterError(qp);
     fabric_->kickPeersOf(qpn);
   }

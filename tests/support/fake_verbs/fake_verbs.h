@@ -126,8 +126,8 @@ class FakeVerbs {
   void failReceive(uint32_t qpn, ibv_wc_status status, uint32_t vendor = 0);
 
   // A queue pair's event (and what the device does then: FATAL and ACCESS_ERR
-  // put it into error), or one that concerns a port or the device, for all
-  // contexts.
+  // put it into error, in which it is at LAST_WQE_REACHED), or one that
+  // concerns a port or the device, for all contexts.
   void raiseOnQp(ibv_event_type event, uint32_t qpn);
   void raise(ibv_event_type event, int port = 1);
   // IBV_EVENT_CQ_ERR, of this queue pair's completion queue.

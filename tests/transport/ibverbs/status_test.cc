@@ -1,0 +1,126 @@
+// Each completion status, each event of a queue pair, and immediate values that
+// name nothing: what a device or a peer can say that is not success.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/support/process_group.h"
+#include "tests/transport/ibverbs/harm.h"
+#include "transport/ibverbs/api.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string inWords(ibv_wc_status status) {
+  return transport::ibverbs::api().wcStatusStr(status);
+}
+
+class VerbsStatusTest : public VerbsFailureTest,
+                        public testing::WithParamInterface<int> {
+ protected:
+  ibv_wc_status status() const { return ibv_wc_status(GetParam()); }
+  testing::Matcher<std::string> named() const {
+    return AllOf(HasSubstr(words_),
+                 HasSubstr("status " + std::to_string(GetParam()) + ","),
+                 HasSubstr("vendor code 4711"), HasSubstr("rank 0"),
+                 HasSubstr("rank 1"));
+  }
+  std::string words_;
+};
+
+TEST_P(VerbsStatusTest, OfASendReachesBothRanks) {
+  const Texts both = texts(
+      [&](FakeVerbs& fake) {
+        words_ = inWords(status());
+        fake.failNextSend(firstQp(fake), status(), 4711);
+      },
+      &exchangeForEver);
+  expectBoth(both, named());
+}
+
+TEST_P(VerbsStatusTest, OfAReceiveReachesBothRanksWhileTheyWait) {
+  const auto start = now();
+  const Texts both = texts(
+      [&](FakeVerbs& fake) {
+        words_ = inWords(status());
+        fake.failReceive(firstQp(fake), status(), 4711);
+      },
+      &wait);
+  expectBoth(both, named());
+  EXPECT_LT(now() - start, seconds(3) * slowness());
+}
+
+std::vector<int> statuses() {
+  std::vector<int> all;
+  for (int status = IBV_WC_SUCCESS + 1; status <= IBV_WC_TM_RNDV_INCOMPLETE;
+       status++) {
+    all.push_back(status);
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(, VerbsStatusTest, testing::ValuesIn(statuses()),
+                         [](const auto& info) {
+                           return std::to_string(info.param);
+                         });
+
+// Before the completions that may follow from it.
+TEST_F(VerbsFailureTest, EachEventOfAQueuePairIsNamed) {
+  const std::pair<ibv_event_type, const char*> events[] = {
+      {IBV_EVENT_QP_FATAL, "local work queue catastrophic error"},
+      {IBV_EVENT_QP_REQ_ERR, "invalid request local work queue error"},
+      {IBV_EVENT_QP_ACCESS_ERR, "local access violation work queue error"},
+      {IBV_EVENT_QP_LAST_WQE_REACHED, "last WQE reached"},
+      {IBV_EVENT_PATH_MIG_ERR, "failed path migration"}};
+  for (const auto& [event, words] : events) {
+    const Texts both =
+        texts([type = event](
+                  FakeVerbs& fake) { fake.raiseOnQp(type, firstQp(fake)); },
+              &wait);
+    expectBoth(both, HasSubstr(words));
+  }
+}
+
+TEST_F(VerbsFailureTest, EventsThatConcernNobodyChangeNothing) {
+  FakeDevices devices = asynchronousDevices(5);
+  devices.attr.reasonTime = std::chrono::milliseconds(0);  // to wait for none
+  const auto maker = fakeVerbsDevices(devices);
+  spawn(Mode::kThreads, maker, 2, [this](const ContextPtr& context) {
+    meet(context);
+    for (const auto event :
+         {IBV_EVENT_LID_CHANGE, IBV_EVENT_PKEY_CHANGE, IBV_EVENT_SM_CHANGE,
+          IBV_EVENT_SRQ_ERR, IBV_EVENT_SRQ_LIMIT_REACHED,
+          IBV_EVENT_CLIENT_REREGISTER, IBV_EVENT_GID_CHANGE,
+          IBV_EVENT_PORT_ACTIVE, IBV_EVENT_WQ_FATAL}) {
+      fakeVerbs().raise(event);
+    }
+    meetOutside();
+    if (context->rank == 0) {
+      for (const uint32_t qpn : fakeVerbs().queuePairs()) {
+        for (const auto event :
+             {IBV_EVENT_COMM_EST, IBV_EVENT_SQ_DRAINED, IBV_EVENT_PATH_MIG}) {
+          fakeVerbs().raiseOnQp(event, qpn);
+        }
+      }
+    }
+    while (fakeVerbs().pendingEvents() > 0) {
+      std::this_thread::yield();  // until they have been heard
+    }
+    for (int i = 0; i < 100; i++) {
+      meet(context);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

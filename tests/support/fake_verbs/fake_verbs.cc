@@ -1,5 +1,7 @@
 #include "tests/support/fake_verbs/fake_verbs.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
@@ -224,6 +226,20 @@ void FakeVerbs::failReceive(uint32_t qpn, ibv_wc_status status,
   fabric_->completeReceive(qp, completion);
   fabric_->enterError(qp);
   fabric_->kickPeersOf(qpn);
+}
+
+void FakeVerbs::deliverImmediate(uint32_t qpn, uint32_t immediate,
+                                 ibv_wc_opcode opcode) {
+  Lock lock(fabric_->mutex);
+  FakeQp& qp = existing(*fabric_, qpn);
+  if (qp.receives.empty()) {
+    throw std::logic_error("no receive is posted");
+  }
+  Completion completion;
+  completion.wc.opcode = opcode;
+  completion.wc.wc_flags = IBV_WC_WITH_IMM;
+  completion.wc.imm_data = htonl(immediate);
+  fabric_->completeReceive(qp, completion);
 }
 
 void FakeVerbs::raiseOnQp(ibv_event_type event, uint32_t qpn) {

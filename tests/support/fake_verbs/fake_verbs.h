@@ -125,6 +125,11 @@ class FakeVerbs {
   // Its oldest posted receive completes so, now.
   void failReceive(uint32_t qpn, ibv_wc_status status, uint32_t vendor = 0);
 
+  // Its oldest posted receive completes, without bytes, as if the peer had sent
+  // or written with this immediate value: IBV_WC_RECV, or
+  // IBV_WC_RECV_RDMA_WITH_IMM.
+  void deliverImmediate(uint32_t qpn, uint32_t immediate, ibv_wc_opcode opcode);
+
   // A queue pair's event (and what the device does then: FATAL and ACCESS_ERR
   // put it into error, in which it is at LAST_WQE_REACHED), or one that
   // concerns a port or the device, for all contexts.

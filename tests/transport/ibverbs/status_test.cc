@@ -121,6 +121,48 @@ TEST_F(VerbsFailureTest, EventsThatConcernNobodyChangeNothing) {
   });
 }
 
+// The memory of receives and of bound buffers stays as it is.
+TEST_F(VerbsFailureTest, AnImmediateValueThatNamesNothingIsRefused) {
+  struct Case {
+    ibv_wc_opcode opcode;
+    uint32_t immediate;
+    const char* text;
+  };
+  constexpr uint32_t kBound = uint32_t{1} << 31;
+  const Case cases[] = {
+      {IBV_WC_RECV_RDMA_WITH_IMM, 7, "bytes for advert 7"},
+      {IBV_WC_RECV_RDMA_WITH_IMM, kBound - 1, "bytes for advert 2147483647"},
+      {IBV_WC_RECV_RDMA_WITH_IMM, kBound | 7, "buffer 7"},
+      {IBV_WC_RECV_RDMA_WITH_IMM, UINT32_MAX, "buffer 2147483647"},
+      {IBV_WC_RECV, 1 << 16, "immediate value 65536, which means nothing"},
+      {IBV_WC_RECV, UINT32_MAX, "immediate value 4294967295"}};
+  for (const Case& c : cases) {
+    const auto work = [&c](const ContextPtr& context) {
+      constexpr size_t kBytes = 1 << 17;
+      const int peer = 1 - context->rank;
+      Message in(context, std::vector<char>(kBytes, 'c'));
+      std::vector<char> place(kBytes, 'c');
+      auto bound =
+          context->getPair(peer)->createRecvBuffer(1, place.data(), kBytes);
+      in.buffer->recv(peer, 1);
+      if (context->rank == 0) {
+        fakeVerbs().deliverImmediate(firstQp(fakeVerbs()), c.immediate,
+                                     c.opcode);
+      }
+      try {
+        in.buffer->waitRecv();
+      } catch (const IoException&) {
+        EXPECT_EQ(std::count(in.bytes.begin(), in.bytes.end(), 'c'), kBytes);
+        EXPECT_EQ(std::count(place.begin(), place.end(), 'c'), kBytes);
+        throw;
+      }
+    };
+    const Texts both = texts([](FakeVerbs&) {}, work);
+    expectBoth(both, AllOf(HasSubstr(c.text), HasSubstr("rank 0"),
+                           HasSubstr("rank 1")));
+  }
+}
+
 }  // namespace
 }  // namespace test
 GLOO_NAMESPACE_END

@@ -2,12 +2,20 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "gloo/config.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport {
+
+// What other ranks may do with exported memory.
+enum class RemoteAccess : uint8_t {
+  kRead = 1,   // get
+  kWrite = 2,  // put
+  kReadWrite = 3,
+};
 
 // Immutable; thread-safe. Valid while the UnboundBuffer it came from lives;
 // afterwards a put or get that uses it fails, without touching any memory.

@@ -91,8 +91,13 @@ class GLOO_API UnboundBuffer {
   virtual void recv(std::vector<int> srcRanks, uint64_t slot, size_t offset = 0,
                     size_t nbytes = kUnspecifiedByteCount) = 0;
 
-  // Export the whole buffer for put and get by other ranks.
-  virtual std::unique_ptr<RemoteKey> getRemoteKey() const = 0;
+  // Export the whole buffer for put and get by other ranks, or for one of the
+  // two: the other one then throws InvalidOperationException where it is called
+  // with such a key, and no byte moves. Keys for different uses may be had of
+  // one buffer. Memory that this process may only read is exported for get
+  // alone; if only put is asked for, that is an IoException.
+  virtual std::unique_ptr<RemoteKey> getRemoteKey(
+      RemoteAccess access = RemoteAccess::kReadWrite) const = 0;
 
   // Write to, or read from, the memory behind `key`. Wait for both with
   // waitSend: then the bytes are in the target's memory, or, of a get, in this

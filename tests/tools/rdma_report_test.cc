@@ -39,6 +39,48 @@ TEST(RdmaReport, NamesDevicesPortsGidsAndTheChoice) {
                                    "3: ::ffff:10.0.0.1, RoCE v2"));
 }
 
+TEST(RdmaReport, SaysWhatADeviceNeedNotHaveAndWhatIsUsedOfIt) {
+  FakeVerbsConfig config;
+  config.maxInlineBytes = 100;
+  config.maxReadsAtATime = 2;
+  config.ports[0].maxMessageBytes = 1 << 23;
+  {
+    const FakeVerbs fake(config);
+    std::ostringstream out;
+    EXPECT_TRUE(gloo_info::printRdma(out, {}));
+    EXPECT_THAT(out.str(), HasSubstr("offers: no shared receive queues, "
+                                     "atomics: none, 2 reads answered and 2 "
+                                     "asked at a time\n"));
+    EXPECT_THAT(out.str(), HasSubstr("inline: 64 bytes of a request, of 256 "
+                                     "wanted: the device takes no more\n"));
+    EXPECT_THAT(out.str(), HasSubstr("messages: split at 8388608 bytes, the "
+                                     "less of the port's 8388608 and "
+                                     "maxMessageBytes, 1073741824\n"));
+    EXPECT_THAT(out.str(), HasSubstr("receives: 64 of each pair's own"));
+    EXPECT_THAT(out.str(), HasSubstr("gets: reads by the device, 2 at a time"));
+    EXPECT_THAT(out.str(), HasSubstr("atomics: not used"));
+    EXPECT_EQ(fake.alive(), "");
+  }
+  config.maxSrq = 12;
+  config.atomics = IBV_ATOMIC_GLOB;
+  config.maxReadsAtATime = 0;
+  const FakeVerbs fake(config);
+  std::ostringstream out;
+  EXPECT_TRUE(gloo_info::printRdma(out, {}));
+  EXPECT_THAT(out.str(), HasSubstr("12 shared receive queues of 4096 receives, "
+                                   "atomics: also with the processors"));
+  EXPECT_THAT(out.str(), HasSubstr("gets: in frames"));
+}
+
+TEST(RdmaReport, SaysThatNoQueuePairCanBeMade) {
+  FakeVerbs fake;
+  fake.fail(gloo::test::FakeCall::kCreateQp, ENOMEM, 99);
+  std::ostringstream out;
+  EXPECT_FALSE(gloo_info::printRdma(out, {}));
+  EXPECT_THAT(out.str(), HasSubstr("cannot be made: "));
+  EXPECT_THAT(out.str(), HasSubstr("makes no queue pair"));
+}
+
 TEST(RdmaReport, SaysWhyAWantedPortCannotBeUsed) {
   const FakeVerbs fake(twoPorts());
   std::ostringstream out;

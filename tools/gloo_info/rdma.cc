@@ -1,9 +1,15 @@
+#include <algorithm>
 #include <exception>
+#include <string>
 #include <vector>
 
 #include "tools/gloo_info/reports.h"
-#include "transport/base/topology.h"
+#include "transport/ibverbs/adapter.h"
+#include "transport/ibverbs/completion_queues.h"
+#include "transport/ibverbs/endpoint.h"
 #include "transport/ibverbs/ports.h"
+#include "transport/ibverbs/queue_pair.h"
+#include "transport/ibverbs/receive_ring.h"
 
 namespace gloo_info {
 namespace {
@@ -26,6 +32,32 @@ void printPort(std::ostream& out, const ibverbs::Port& port) {
   }
 }
 
+const char* atomics(ibv_atomic_cap capability) {
+  switch (capability) {
+    case IBV_ATOMIC_HCA:
+      return "within the device";
+    case IBV_ATOMIC_GLOB:
+      return "also with the processors";
+    case IBV_ATOMIC_NONE:
+      break;
+  }
+  return "none";
+}
+
+// What a device need not have.
+void printOffers(std::ostream& out, const ibv_device_attr& attr) {
+  out << "    offers: ";
+  if (attr.max_srq > 0) {
+    out << attr.max_srq << " shared receive queues of " << attr.max_srq_wr
+        << " receives";
+  } else {
+    out << "no shared receive queues";
+  }
+  out << ", atomics: " << atomics(attr.atomic_cap) << ", "
+      << attr.max_qp_rd_atom << " reads answered and "
+      << attr.max_qp_init_rd_atom << " asked at a time\n";
+}
+
 void printDevice(std::ostream& out, const ibverbs::RdmaDevice& device) {
   out << "  " << device.name;
   if (!device.error.empty()) {
@@ -42,9 +74,45 @@ void printDevice(std::ostream& out, const ibverbs::RdmaDevice& device) {
     out << ", near NUMA node " << device.node;
   }
   out << "\n";
+  printOffers(out, attr);
   for (const ibverbs::Port& port : device.ports) {
     printPort(out, port);
   }
+}
+
+// What a pair would use of it, and why. What fits inline is known to a queue
+// pair alone: makes one.
+void printUse(std::ostream& out, ibverbs::Adapter& adapter) {
+  const ibverbs::attr& wanted = adapter.settings();
+  const ibv_device_attr& device = adapter.device();
+  const ibverbs::Shape shape = ibverbs::shapeFor(adapter, 1);
+  ibverbs::CompletionQueues queues(adapter);
+  const ibverbs::QueuePair pair(
+      adapter, queues,
+      {static_cast<int>(shape.sendDepth),
+       static_cast<int>(shape.credits + ibverbs::ReceiveRing::kReserve)});
+  out << "    inline: " << pair.inlineBytes() << " bytes of a request, of "
+      << wanted.inlineBytes << " wanted"
+      << (pair.inlineBytes() < static_cast<uint32_t>(wanted.inlineBytes)
+              ? ": the device takes no more"
+              : "")
+      << "\n"
+      << "    messages: split at " << adapter.maxMessage()
+      << " bytes, the less of the port's " << adapter.port().max_msg_sz
+      << " and maxMessageBytes, " << wanted.maxMessageBytes << "\n"
+      << "    receives: " << shape.credits
+      << " of each pair's own, so that each peer knows what it may send; "
+         "shared "
+         "receive queues are not used\n"
+      << "    gets: "
+      << (device.max_qp_rd_atom > 0 && wanted.readsAtATime > 0
+              ? "reads by the device, " +
+                    std::to_string(
+                        std::min(wanted.readsAtATime, device.max_qp_rd_atom)) +
+                    " at a time"
+              : "in frames, as it answers no reads")
+      << "\n    atomics: not used, as no rank changes what another one "
+         "counts\n";
 }
 
 }  // namespace
@@ -56,10 +124,13 @@ bool printRdma(std::ostream& out, const RdmaOptions& wanted) {
     for (const ibverbs::RdmaDevice& device : devices) {
       printDevice(out, device);
     }
-    const ibverbs::ChosenPort chosen = ibverbs::choosePort(
-        devices, {wanted.device, wanted.port, wanted.gidIndex,
-                  gloo::transport::base::Topology::instance().home()});
-    out << "  an ibverbs device uses: " << chosen.reason << "\n";
+    ibverbs::attr attr;
+    attr.name = wanted.device;
+    attr.port = wanted.port;
+    attr.index = wanted.gidIndex;
+    ibverbs::Adapter adapter(attr);
+    out << "  an ibverbs device uses: " << adapter.chosen().reason << "\n";
+    printUse(out, adapter);
     return true;
   } catch (const std::exception& error) {
     out << "  an ibverbs device cannot be made: " << error.what() << "\n";

@@ -28,12 +28,12 @@
 #include "transport/base/pair.h"
 #include "transport/base/peer.h"
 #include "transport/base/progress.h"
+#include "transport/base/region_key.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 
 class KeptMemory;
-class RegionKey;
 
 // What an operation of the public interface belongs to: told of its end, under
 // the domain's lock, and then owns it again.
@@ -41,15 +41,6 @@ class OperationOwner {
  public:
   virtual ~OperationOwner() = default;
   virtual void onOperation(Operation& op) = 0;
-};
-
-// Memory that remote ranks may put to and get from.
-struct ExportedRegion {
-  char* ptr = nullptr;
-  size_t size = 0;
-  int device = -1;     // of CUDA, whose memory it is
-  uint64_t inUse = 0;  // answers to gets that are on their way
-  std::unique_ptr<Region> region;
 };
 
 class Context final : public transport::Context,
@@ -226,9 +217,13 @@ class Context final : public transport::Context,
   // The owner is about to be destroyed.
   void disown(OperationOwner& owner);
 
-  uint32_t exportRegion(ProgressDomain::Lock& lock, void* ptr, size_t size);
+  uint32_t exportRegion(ProgressDomain::Lock& lock, void* ptr, size_t size,
+                        RemoteAccess access);
   void withdrawRegion(ProgressDomain::Lock& lock, uint32_t id);
   ExportedRegion* exported(uint32_t id);
+  // If it allows this use of [offset, offset + bytes); else null, and why.
+  ExportedRegion* exportedFor(RemoteAccess use, uint32_t id, uint64_t offset,
+                              uint64_t bytes, std::string* why);
   void copyLocal(const RegionKey& key, bool isPut, char* local, int device,
                  size_t roffset, size_t bytes);
   // Between memory of the host or, one of them, of this CUDA device; and shows

@@ -39,19 +39,39 @@ std::unique_ptr<Region> Context::registerMemory(void* ptr, size_t size,
   return region;
 }
 
+namespace {
+
+Rights rightsFor(RemoteAccess access) {
+  switch (access) {
+    case RemoteAccess::kRead:
+      return Rights::kRemoteRead;
+    case RemoteAccess::kWrite:
+      return Rights::kRemoteWrite;
+    case RemoteAccess::kReadWrite:
+      break;
+  }
+  return Rights::kRemoteBoth;
+}
+
+}  // namespace
+
 uint32_t Context::exportRegion(ProgressDomain::Lock& lock, void* ptr,
-                               size_t size) {
+                               size_t size, RemoteAccess access) {
   throwIfFailed("getRemoteKey");
   const MemoryKind kind = memoryKindOf(ptr, size);
   ExportedRegion region;
   region.ptr = static_cast<char*>(ptr);
   region.size = size;
+  region.access = access;
   region.device = deviceOf(kind);
   if (needsRegions() || region.device >= 0) {
     try {
-      region.region =
-          registerMemory(ptr, size, kind, Rights::kRemoteBoth, &lock);
+      region.region = registerMemory(ptr, size, kind, rightsFor(access), &lock);
     } catch (const ReadOnlyMemory&) {
+      if (access != RemoteAccess::kReadWrite) {
+        throw;
+      }
+      region.access = RemoteAccess::kRead;
       region.region =
           registerMemory(ptr, size, kind, Rights::kRemoteRead, &lock);
     }
@@ -103,14 +123,35 @@ ExportedRegion* Context::exported(uint32_t id) {
   return it != exports_.end() ? &it->second : nullptr;
 }
 
+ExportedRegion* Context::exportedFor(RemoteAccess use, uint32_t id,
+                                     uint64_t offset, uint64_t bytes,
+                                     std::string* why) {
+  ExportedRegion* const region = exported(id);
+  if (region == nullptr) {
+    *why = "the memory behind the key is gone";
+  } else if (!allows(region->access, use)) {
+    *why = MakeString("its memory was exported for ",
+                      use == RemoteAccess::kWrite ? "get" : "put", " only");
+  } else if (offset > region->size || bytes > region->size - offset) {
+    *why = MakeString("bytes ", offset, "+", bytes,
+                      " are outside the exported ", region->size, " bytes");
+  } else {
+    return region;
+  }
+  return nullptr;
+}
+
 // put and get with the own rank's memory.
 void Context::copyLocal(const RegionKey& key, bool isPut, char* local,
                         int device, size_t roffset, size_t bytes) {
   throwIfFailed(isPut ? "put" : "get");
-  ExportedRegion* region = exported(key.id);
-  if (region == nullptr || key.nonce != nonce_) {
-    failNew(Cause::Kind::kIo, rank(),
-            MakeString("rank ", rank(), ": the memory behind the key is gone"));
+  const auto use = isPut ? RemoteAccess::kWrite : RemoteAccess::kRead;
+  std::string why = "the memory behind the key is gone";
+  ExportedRegion* const region =
+      key.nonce == nonce_ ? exportedFor(use, key.id, roffset, bytes, &why)
+                          : nullptr;
+  if (region == nullptr) {
+    failNew(Cause::Kind::kIo, rank(), MakeString("rank ", rank(), ": ", why));
     throwIfFailed(isPut ? "put" : "get");
   }
   char* remote = region->ptr + roffset;

@@ -342,8 +342,6 @@ class Pair final : public transport::Pair, public LinkHandler {
   Operation* request(uint64_t number);
   void endRequest(Operation& op);
   void refuseRequest(uint64_t number, const std::string& why);
-  ExportedRegion* exportedRange(uint32_t key, uint64_t offset, uint64_t bytes,
-                                std::string* why);
   char* onPutPayload(const FrameHeader& header);
   void onPutEnd(const FrameHeader& header);
   void onGet(const FrameHeader& header);

@@ -80,26 +80,12 @@ void Pair::refuseRequest(uint64_t number, const std::string& why) {
   sendControl(h, why.data());
 }
 
-// The exported region that [offset, offset + bytes) lies in; null, and why, if
-// there is none.
-ExportedRegion* Pair::exportedRange(uint32_t key, uint64_t offset,
-                                    uint64_t bytes, std::string* why) {
-  ExportedRegion* region = context_.exported(key);
-  if (region == nullptr) {
-    *why = "the memory behind the key is gone";
-  } else if (offset > region->size || bytes > region->size - offset) {
-    *why = MakeString("bytes ", offset, "+", bytes,
-                      " are outside the exported ", region->size, " bytes");
-    region = nullptr;
-  }
-  return region;
-}
-
 char* Pair::onPutPayload(const FrameHeader& header) {
   if (refusedPut_ != header.number) {
     std::string why;
-    if (ExportedRegion* region = exportedRange(header.key, header.offset,
-                                               header.payloadBytes, &why)) {
+    if (ExportedRegion* region =
+            context_.exportedFor(RemoteAccess::kWrite, header.key,
+                                 header.offset, header.payloadBytes, &why)) {
       incoming_.what = Incoming::What::kExport;
       incoming_.bound = header.key;
       return header.payloadBytes > 0 ? region->ptr + header.offset : control_;
@@ -129,8 +115,8 @@ void Pair::onGet(const FrameHeader& header) {
   }
   // Also over a link that reads: perhaps only this end of it may.
   std::string why;
-  ExportedRegion* region =
-      exportedRange(header.key, header.offset, header.bytes, &why);
+  ExportedRegion* region = context_.exportedFor(
+      RemoteAccess::kRead, header.key, header.offset, header.bytes, &why);
   if (region != nullptr && region->device >= 0) {
     why = "its RDMA device does not read the memory of CUDA devices of others";
     region = nullptr;

@@ -26,8 +26,10 @@ UnboundBuffer::~UnboundBuffer() {
   if (pending) {
     context_.cancelOwned(lock, *this);
   }
-  if (exported_ != 0) {
-    context_.withdrawRegion(lock, exported_);
+  for (const uint32_t id : exported_) {
+    if (id != 0) {
+      context_.withdrawRegion(lock, id);
+    }
   }
   if (pending) {
     context_.disown(*this);
@@ -217,16 +219,22 @@ void UnboundBuffer::recv(std::vector<int> srcRanks, uint64_t slot,
   context_.startAny(op, srcRanks);
 }
 
-std::unique_ptr<RemoteKey> UnboundBuffer::getRemoteKey() const {
+std::unique_ptr<RemoteKey> UnboundBuffer::getRemoteKey(
+    RemoteAccess access) const {
   origin_.check("unbound buffer");
+  const size_t at = static_cast<size_t>(access) - 1;
+  GLOO_ENFORCE(at < exported_.size(), "getRemoteKey for an unknown use, ",
+               static_cast<int>(access));
   const std::lock_guard<std::mutex> turn(exporting_);
   auto lock = context_.lock();
-  if (exported_ == 0) {
-    exported_ = context_.exportRegion(lock, ptr, size);
+  uint32_t& id = exported_[at];
+  if (id == 0) {
+    id = context_.exportRegion(lock, ptr, size, access);
   }
-  return std::make_unique<RegionKey>(
-      context_.rank(), size, context_.nonce(), exported_,
-      context_.exported(exported_)->region.get());
+  const ExportedRegion& exported = *context_.exported(id);
+  return std::make_unique<RegionKey>(context_.rank(), size, exported.access,
+                                     context_.nonce(), id,
+                                     exported.region.get());
 }
 
 void UnboundBuffer::put(const RemoteKey& key, uint64_t slot, size_t offset,
@@ -245,6 +253,10 @@ void UnboundBuffer::request(const RemoteKey& anyKey, bool isPut, uint64_t slot,
   origin_.check("unbound buffer");
   const auto* key = dynamic_cast<const RegionKey*>(&anyKey);
   GLOO_ENFORCE(key != nullptr, what, " with a key of another library");
+  GLOO_ENFORCE(
+      allows(key->access, isPut ? RemoteAccess::kWrite : RemoteAccess::kRead),
+      what, " with a key of rank ", key->rank,
+      " whose memory was exported for ", isPut ? "get" : "put", " only");
   GLOO_ENFORCE(offset <= size && nbytes <= size - offset, what, " of bytes ",
                offset, "+", nbytes, " of a buffer of ", size, " bytes");
   GLOO_ENFORCE(roffset <= key->size && nbytes <= key->size - roffset, what,

@@ -1,6 +1,7 @@
 // UnboundBuffer over the protocol of pair.h.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -30,7 +31,7 @@ class UnboundBuffer final : public transport::UnboundBuffer,
   void recv(int srcRank, uint64_t slot, size_t offset, size_t nbytes) override;
   void recv(std::vector<int> srcRanks, uint64_t slot, size_t offset,
             size_t nbytes) override;
-  std::unique_ptr<RemoteKey> getRemoteKey() const override;
+  std::unique_ptr<RemoteKey> getRemoteKey(RemoteAccess access) const override;
   void put(const RemoteKey& key, uint64_t slot, size_t offset, size_t roffset,
            size_t nbytes) override;
   void get(const RemoteKey& key, uint64_t slot, size_t offset, size_t roffset,
@@ -73,7 +74,8 @@ class UnboundBuffer final : public transport::UnboundBuffer,
   // Of the one who exports. Taken before the domain's lock, which is free while
   // much memory is registered.
   mutable std::mutex exporting_;
-  mutable uint32_t exported_ = 0;  // 0: not exported
+  // By RemoteAccess - 1; 0: not exported for that.
+  mutable std::array<uint32_t, 3> exported_{};
   const std::unique_ptr<KeptMemory> kept_;
 };
 

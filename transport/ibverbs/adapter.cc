@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -16,19 +17,29 @@ GLOO_NAMESPACE_BEGIN
 namespace transport::ibverbs {
 namespace {
 
-constexpr uint64_t kMaxMessage = uint64_t{1} << 30;
+using namespace std::chrono_literals;  // NOLINT
+
+constexpr size_t kMaxMemory = size_t{1} << 40;
 
 // Both are read only when something has come.
 void setNonBlocking(int fd) {
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
-void checkRange(const char* name, int value, int least, int most) {
+template <typename T>
+void checkRange(const char* name, T value, T least, T most,
+                const char* unit = "") {
   if (value < least || value > most) {
     GLOO_THROW_INVALID_OPERATION_EXCEPTION("ibverbs attribute ", name, " = ",
-                                           value, " is not between ", least,
-                                           " and ", most);
+                                           value, unit, " is not between ",
+                                           least, " and ", most, unit);
   }
+}
+
+void checkTime(const char* name, std::chrono::milliseconds value,
+               std::chrono::milliseconds least,
+               std::chrono::milliseconds most) {
+  checkRange(name, value.count(), least.count(), most.count(), " ms");
 }
 
 ibv_mtu mtuOf(int bytes) {
@@ -91,6 +102,15 @@ void Adapter::checkSettings() const {
   checkRange("sendQueue", s.sendQueue, 8, 1 << 15);
   checkRange("receives", s.receives, 8, 1 << 15);
   checkRange("inlineBytes", s.inlineBytes, 0, 1 << 15);
+  checkRange("readsAtATime", s.readsAtATime, 0, 255);
+  checkRange<size_t>("maxMessageBytes", s.maxMessageBytes, 4096,
+                     size_t{1} << 31);
+  checkRange<size_t>("creditBytes", s.creditBytes, 1024, kMaxMemory);
+  checkRange<size_t>("eagerMemoryBytes", s.eagerMemoryBytes, 65536, kMaxMemory);
+  checkRange("completionQueue", s.completionQueue, 1, 1 << 22);
+  checkTime("portDownTime", s.portDownTime, 0ms, 1h);
+  checkTime("hostTimeout", s.hostTimeout, 1s, 1h);
+  checkTime("reasonTime", s.reasonTime, 0ms, 1min);
   if (s.mtu != 0) {
     (void)mtuOf(s.mtu);
   }
@@ -168,9 +188,9 @@ void Adapter::requireAddress() const {
 }
 
 uint64_t Adapter::maxMessage() const {
-  return port_.max_msg_sz == 0
-             ? kMaxMessage
-             : std::min<uint64_t>(port_.max_msg_sz, kMaxMessage);
+  const uint64_t wanted = settings_.maxMessageBytes;
+  return port_.max_msg_sz == 0 ? wanted
+                               : std::min<uint64_t>(port_.max_msg_sz, wanted);
 }
 
 // The encodings of the PortInfo attribute, InfiniBand specification 14.2.5.6.

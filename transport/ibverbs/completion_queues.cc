@@ -9,14 +9,6 @@
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::ibverbs {
-namespace {
-
-// A few peers' worth, so that the first ones need no resizing. Each further
-// queue has twice the last one's: all are polled every time.
-constexpr int kFirstEntries = 1024;
-
-}  // namespace
-
 ibv_cq* CompletionQueues::reserve(int entries) {
   for (Queue& queue : queues_) {
     if (queue.used + entries <= queue.cq->cqe || grow(queue, entries)) {
@@ -46,15 +38,18 @@ CqHandle CompletionQueues::create(int entries) {
                                  nullptr, adapter_.channel(), 0));
 }
 
+// Each further queue has twice the last one's places: all are polled every
+// time.
 CompletionQueues::Queue& CompletionQueues::add(int entries) {
-  const int more = queues_.empty() ? kFirstEntries
+  const int first = adapter_.settings().completionQueue;
+  const int more = queues_.empty() ? first
                                    : static_cast<int>(std::min<int64_t>(
                                          int64_t{2} * queues_.back().cq->cqe,
                                          adapter_.device().max_cqe));
   Queue queue;
   queue.cq = create(std::max(entries, more));
-  if (queue.cq == nullptr && more > std::max(entries, kFirstEntries)) {
-    queue.cq = create(std::max(entries, kFirstEntries));
+  if (queue.cq == nullptr && more > std::max(entries, first)) {
+    queue.cq = create(std::max(entries, first));
   }
   if (queue.cq == nullptr || queue.cq->cqe < entries) {
     const int error = queue.cq == nullptr ? errno : ENOMEM;

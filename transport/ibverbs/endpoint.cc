@@ -16,10 +16,7 @@ using base::FrameHeader;
 
 namespace {
 
-// Of one device, all peers together: receives, and messages that wait in them
-// or in bounce memory.
-constexpr size_t kDeviceMemory = size_t{64} << 20;
-constexpr size_t kMaxCredit = size_t{8} << 20;
+constexpr size_t kMinCredit = size_t{1} << 10;
 constexpr size_t kQuantum = 256;
 constexpr uint32_t kMinReceives = 8;
 // A control frame always fits.
@@ -31,9 +28,13 @@ size_t slotBytesOf(size_t eagerBytes) {
 
 }  // namespace
 
+// The memory is shared within a context, not by all of a device: what a link
+// has then depends on nothing that differs between its two ends, nor on which
+// contexts were made before, and a context knows it before it has a link.
 Shape shapeFor(const Adapter& adapter, int peers) {
   const attr& settings = adapter.settings();
-  const size_t share = kDeviceMemory / static_cast<size_t>(std::max(peers, 1));
+  const size_t share =
+      settings.eagerMemoryBytes / static_cast<size_t>(std::max(peers, 1));
   Shape shape;
   shape.credits = static_cast<uint32_t>(
       std::clamp<size_t>(share / 2 / kMinSlot, kMinReceives,
@@ -55,7 +56,7 @@ Shape shapeFor(const Adapter& adapter, int peers) {
   shape.caps.remoteRead = true;
   shape.caps.needsRegions = true;
   shape.caps.reportsDeath = true;
-  shape.caps.creditBytes = std::clamp<size_t>(share, 1 << 10, kMaxCredit);
+  shape.caps.creditBytes = std::clamp(share, kMinCredit, settings.creditBytes);
   shape.caps.eagerBytes = std::min(eager, shape.caps.creditBytes / 4);
   shape.caps.creditQuantum = kQuantum;
   shape.caps.maxFrameBytes = adapter.maxMessage();

@@ -29,7 +29,7 @@ struct Shape {
   size_t slotBytes = 0;  // of a receive, and of a sendSlot
 };
 
-// A context with this many peers shares the device's memory among them.
+// Of a context with this many peers.
 Shape shapeFor(const Adapter& adapter, int peers);
 
 // Anonymous memory of its own pages.

@@ -57,7 +57,8 @@ class VerbsPending final : public base::PendingLink {
     if (endpoint_ == nullptr) {
       throw IoException(error_);
     }
-    SideChannel side(std::move(socket));
+    SideChannel side(std::move(socket),
+                     poller_.adapter().settings().hostTimeout);
     try {
       if (peerReceives_ == 0) {
         connect(*endpoint_, theirs);

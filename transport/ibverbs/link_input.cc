@@ -15,7 +15,7 @@ using base::FrameType;
 
 namespace {
 
-constexpr uint32_t kCreditsMask = UINT16_MAX;
+constexpr uint32_t kMostCredits = UINT16_MAX;
 
 }  // namespace
 
@@ -79,10 +79,16 @@ void VerbsLink::onLinkMessage(uint32_t immediate, uint32_t slot) {
     release(slot);
     return;
   }
+  if (immediate > kMostCredits) {
+    lose(MakeString("it sent the immediate value ", immediate,
+                    ", which means nothing"),
+         false);
+    return;
+  }
   const int error = endpoint_->receives().consumedReserve(slot);
   if (error != 0) {
     fail("a receive could not be posted: " + base::errnoText(error));
-  } else if (!sends().addCredits(immediate & kCreditsMask)) {
+  } else if (!sends().addCredits(static_cast<uint16_t>(immediate))) {
     lose("it returned more credits than it was given", false);
   }
 }

@@ -10,13 +10,6 @@ namespace transport::ibverbs {
 
 using base::FrameHeader;
 
-namespace {
-
-// How long a queue pair that has failed without a reason waits for the peer's.
-constexpr std::chrono::milliseconds kSuspect{250};
-
-}  // namespace
-
 // ---- The side channel ----
 
 bool VerbsLink::onSocket() {
@@ -181,7 +174,7 @@ void VerbsLink::suspect(const std::string& why) {
     suspicion_ = why;  // an event that came behind its own consequence
   } else if (suspicion_.empty()) {
     suspicion_ = why;
-    suspectUntil_ = Clock::now() + kSuspect;
+    suspectUntil_ = Clock::now() + poller_.adapter().settings().reasonTime;
     expectSide(true);
     touch();
   }

@@ -20,9 +20,6 @@ using std::chrono::milliseconds;
 constexpr uint32_t kLookEvery = 512;
 constexpr uint32_t kLookEveryExpecting = 4;
 constexpr int kEvents = 64;
-// How long a port may be down: a cable that is plugged in again at once
-// disturbs nobody.
-constexpr milliseconds kPortDown{3000};
 constexpr milliseconds kPortCheck{250};
 constexpr milliseconds kLinkCheck{20};
 
@@ -253,6 +250,7 @@ void VerbsPoller::onEvent(const ibv_async_event& event) {
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:  // it is in error, and takes no more
     case IBV_EVENT_PATH_MIG_ERR:
       forEachLink([&](VerbsLink& link) {
         if (link.owns(event.element.qp)) {
@@ -289,12 +287,13 @@ void VerbsPoller::onPortEvent(ibv_event_type type, const std::string& what) {
 }
 
 void VerbsPoller::checkPort() {
-  if (portDown_ && Clock::now() - portDownSince_ >= kPortDown) {
+  const milliseconds limit = adapter_.settings().portDownTime;
+  if (portDown_ && Clock::now() - portDownSince_ >= limit) {
     portDown_ = false;
     const std::string what =
         MakeString("port ", adapter_.chosen().port, " of RDMA device ",
                    adapter_.chosen().device, " has been down for ",
-                   kPortDown.count() / 1000, " s (is its cable plugged in?)");
+                   limit.count(), " ms (is its cable plugged in?)");
     forEachLink([&](VerbsLink& link) { link.fail(what); });
   }
 }

@@ -12,15 +12,14 @@ GLOO_NAMESPACE_BEGIN
 namespace transport::ibverbs {
 namespace {
 
-// RDMA reads under way at a time; a put or a message needs none.
-constexpr int kReads = 4;
-
 int readsAnswered(const Adapter& adapter) {
-  return std::min(kReads, adapter.device().max_qp_rd_atom);
+  return std::min(adapter.settings().readsAtATime,
+                  adapter.device().max_qp_rd_atom);
 }
 
 int readsAsked(const Adapter& adapter) {
-  return std::min(kReads, adapter.device().max_qp_init_rd_atom);
+  return std::min(adapter.settings().readsAtATime,
+                  adapter.device().max_qp_init_rd_atom);
 }
 
 }  // namespace

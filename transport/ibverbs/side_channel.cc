@@ -3,7 +3,6 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -17,17 +16,19 @@ using base::FrameHeader;
 namespace {
 
 constexpr char kReadyByte = 'R';
-constexpr std::chrono::seconds kHostLoss{4};
 
 }  // namespace
 
-SideChannel::SideChannel(base::UniqueFd socket)
+SideChannel::SideChannel(base::UniqueFd socket,
+                         std::chrono::milliseconds hostTimeout)
     : socket_(std::move(socket)),
       name_(base::peerAddress(socket_.get()).str()) {
   base::setNoDelay(socket_.get());
-  base::setKeepalive(socket_.get(), kHostLoss);
+  base::setKeepalive(
+      socket_.get(),
+      std::chrono::duration_cast<std::chrono::seconds>(hostTimeout));
   // (The kernel asks nothing while bytes wait for an answer.)
-  base::setUserTimeout(socket_.get(), kHostLoss);
+  base::setUserTimeout(socket_.get(), hostTimeout);
 }
 
 // So little fits any socket's buffer.

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <string>
 
@@ -21,7 +22,8 @@ namespace transport::ibverbs {
 
 class SideChannel {
  public:
-  explicit SideChannel(base::UniqueFd socket);
+  // A host that does not answer for so long is gone.
+  SideChannel(base::UniqueFd socket, std::chrono::milliseconds hostTimeout);
 
   int fd() const { return socket_.get(); }
   explicit operator bool() const { return static_cast<bool>(socket_); }

@@ -1,6 +1,7 @@
 // Communication over RDMA: InfiniBand and RoCE, by libibverbs.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -53,6 +54,34 @@ struct attr {
   // Messages up to this many bytes, head included, are handed over within the
   // work request.
   int inlineBytes = 256;
+  // Gets under way at a time, 0 to 255; 0 on either side: their bytes come in
+  // frames, which the target's processor sends.
+  int readsAtATime = 4;
+  // Of one work request: what is longer is split. 4096 to 2^31; the smaller one
+  // of both sides.
+  size_t maxMessageBytes = size_t{1} << 30;
+  // Eager bytes that a peer may have sent and nobody has received yet, 1024 to
+  // 2^40; fewer when there are many peers. The smaller one of both sides.
+  size_t creditBytes = size_t{8} << 20;
+
+  // Of each context, shared by its peers, 65536 to 2^40: receives, and eager
+  // messages that wait in them or are on their way. However many peers there
+  // are, each has 8 receives.
+  size_t eagerMemoryBytes = size_t{64} << 20;
+  // Of the device: places in the first completion queue, 1 to 2^22, so that a
+  // few peers need no larger one.
+  int completionQueue = 1024;
+
+  // After which time something is lost.
+  // The port is down, 0 to an hour: a cable that is plugged in again sooner
+  // disturbs nobody.
+  std::chrono::milliseconds portDownTime{3000};
+  // The peer's host does not answer by TCP, 1 s to an hour; probes are counted
+  // in whole seconds.
+  std::chrono::milliseconds hostTimeout{4000};
+  // A queue pair has failed, and neither device nor peer says why, 0 to a
+  // minute.
+  std::chrono::milliseconds reasonTime{250};
 };
 
 // Of all RDMA devices, in the system's order; none without libibverbs. Throws

@@ -86,6 +86,9 @@ int queryDevice(ibv_context*, ibv_device_attr* attr) {
   attr->max_mr = 1 << 16;
   attr->max_mr_size = UINT64_MAX;
   attr->max_pd = 1 << 12;
+  attr->atomic_cap = config.atomics;
+  attr->max_srq = config.maxSrq;
+  attr->max_srq_wr = config.maxSrq > 0 ? config.maxQpWr : 0;
   attr->max_qp_rd_atom = config.maxReadsAtATime;
   attr->max_qp_init_rd_atom = config.maxReadsAtATime;
   attr->max_res_rd_atom = config.maxReadsAtATime * config.maxQp;
@@ -159,42 +162,32 @@ int queryGid(ibv_context*, uint8_t number, int index, ibv_gid* gid) {
   return 0;
 }
 
+// Of the object that it concerns; null: a port or the device.
+uint64_t* unacknowledged(const ibv_async_event& event) {
+  if (concernsQp(event.event_type)) {
+    return &static_cast<FakeQp*>(event.element.qp)->unacknowledged;
+  }
+  return event.event_type == IBV_EVENT_CQ_ERR
+             ? &static_cast<FakeCq*>(event.element.cq)->unacknowledged
+             : nullptr;
+}
+
 int getAsyncEvent(ibv_context* handle, ibv_async_event* event) {
   auto& context = *static_cast<FakeContext*>(handle);
   if (!context.async.pop(fabric().mutex, event)) {
     return -1;
   }
   Lock lock(fabric().mutex);
-  switch (event->event_type) {
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_QP_ACCESS_ERR:
-    case IBV_EVENT_PATH_MIG_ERR:
-      static_cast<FakeQp*>(event->element.qp)->unacknowledged++;
-      break;
-    case IBV_EVENT_CQ_ERR:
-      static_cast<FakeCq*>(event->element.cq)->unacknowledged++;
-      break;
-    default:
-      break;
+  if (uint64_t* count = unacknowledged(*event)) {
+    ++*count;
   }
   return 0;
 }
 
 void ackAsyncEvent(ibv_async_event* event) {
   Lock lock(fabric().mutex);
-  switch (event->event_type) {
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_QP_ACCESS_ERR:
-    case IBV_EVENT_PATH_MIG_ERR:
-      static_cast<FakeQp*>(event->element.qp)->unacknowledged--;
-      break;
-    case IBV_EVENT_CQ_ERR:
-      static_cast<FakeCq*>(event->element.cq)->unacknowledged--;
-      break;
-    default:
-      break;
+  if (uint64_t* count = unacknowledged(*event)) {
+    --*count;
   }
 }
 
@@ -220,8 +213,10 @@ const char* wcStatusStr(ibv_wc_status status) {
                                       "invalid EE context state",
                                       "fatal error",
                                       "response timeout error",
-                                      "general error"};
-  return status <= IBV_WC_GENERAL_ERR ? texts[status] : "unknown";
+                                      "general error",
+                                      "TM error",
+                                      "TM software rendezvous"};
+  return status <= IBV_WC_TM_RNDV_INCOMPLETE ? texts[status] : "unknown";
 }
 
 const char* eventTypeStr(ibv_event_type event) {
@@ -236,6 +231,8 @@ const char* eventTypeStr(ibv_event_type event) {
       return "local access violation work queue error";
     case IBV_EVENT_PATH_MIG_ERR:
       return "failed path migration";
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+      return "last WQE reached";
     case IBV_EVENT_DEVICE_FATAL:
       return "local catastrophic error";
     case IBV_EVENT_PORT_ACTIVE:

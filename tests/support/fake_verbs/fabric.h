@@ -46,6 +46,23 @@ struct EventQueue {
   std::deque<Event> events;  // under the fabric's mutex
 };
 
+// Else a completion queue, a port or the device.
+inline bool concernsQp(ibv_event_type event) {
+  switch (event) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_PATH_MIG:
+    case IBV_EVENT_PATH_MIG_ERR:
+      return true;
+    default:
+      return false;
+  }
+}
+
 struct FakeContext : ibv_context {
   EventQueue<ibv_async_event> async;
   int children = 0;

@@ -1,5 +1,7 @@
 #include "tests/support/fake_verbs/fake_verbs.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
@@ -94,14 +96,7 @@ void FakeFabric::raiseOnQp(ibv_event_type type, FakeQp& qp) {
 // Events that nobody fetched go with it.
 void FakeFabric::forgetEvents(const FakeQp& qp) {
   static_cast<FakeContext*>(qp.context)->async.forget([&](const auto& event) {
-    switch (event.event_type) {
-      case IBV_EVENT_QP_FATAL:
-      case IBV_EVENT_QP_REQ_ERR:
-      case IBV_EVENT_QP_ACCESS_ERR:
-        return event.element.qp == &qp;
-      default:
-        return false;
-    }
+    return concernsQp(event.event_type) && event.element.qp == &qp;
   });
 }
 
@@ -170,6 +165,15 @@ size_t FakeVerbs::pendingEvents() const {
   return count;
 }
 
+unsigned FakeVerbs::accessTo(const void* ptr) const {
+  Lock lock(fabric_->mutex);
+  unsigned access = 0;
+  for (const auto& [key, mr] : fabric_->regions) {
+    access |= mr->addr == ptr ? mr->access : 0;
+  }
+  return access;
+}
+
 bool FakeVerbs::canBeWritten(const void* ptr, size_t bytes) const {
   const auto first = reinterpret_cast<uint64_t>(ptr);
   const auto overlaps = [=](uint64_t start, uint64_t length) {
@@ -224,11 +228,26 @@ void FakeVerbs::failReceive(uint32_t qpn, ibv_wc_status status,
   fabric_->kickPeersOf(qpn);
 }
 
+void FakeVerbs::deliverImmediate(uint32_t qpn, uint32_t immediate,
+                                 ibv_wc_opcode opcode) {
+  Lock lock(fabric_->mutex);
+  FakeQp& qp = existing(*fabric_, qpn);
+  if (qp.receives.empty()) {
+    throw std::logic_error("no receive is posted");
+  }
+  Completion completion;
+  completion.wc.opcode = opcode;
+  completion.wc.wc_flags = IBV_WC_WITH_IMM;
+  completion.wc.imm_data = htonl(immediate);
+  fabric_->completeReceive(qp, completion);
+}
+
 void FakeVerbs::raiseOnQp(ibv_event_type event, uint32_t qpn) {
   Lock lock(fabric_->mutex);
   FakeQp& qp = existing(*fabric_, qpn);
   fabric_->raiseOnQp(event, qp);
-  if (event == IBV_EVENT_QP_FATAL || event == IBV_EVENT_QP_ACCESS_ERR) {
+  if (event == IBV_EVENT_QP_FATAL || event == IBV_EVENT_QP_ACCESS_ERR ||
+      event == IBV_EVENT_QP_LAST_WQE_REACHED) {
     fabric_->enterError(qp);
     fabric_->kickPeersOf(qpn);
   }

@@ -41,6 +41,8 @@ struct FakeVerbsConfig {
   int maxQpWr = 1 << 12;
   int maxQp = 1 << 12;
   int maxReadsAtATime = 16;
+  int maxSrq = 0;
+  ibv_atomic_cap atomics = IBV_ATOMIC_NONE;
   // A request to a peer that does not answer fails after this time.
   std::chrono::milliseconds retryTime{500};
   // 0: requests are executed where they are posted. Else by a thread, as by a
@@ -105,6 +107,9 @@ class FakeVerbs {
   // Asynchronous events that nobody has fetched.
   size_t pendingEvents() const;
 
+  // All that the regions which begin here allow, of IBV_ACCESS_.
+  unsigned accessTo(const void* ptr) const;
+
   // Whether the device may still write to this memory: for a peer, or because
   // of a request that is on its way.
   bool canBeWritten(const void* ptr, size_t bytes) const;
@@ -120,9 +125,14 @@ class FakeVerbs {
   // Its oldest posted receive completes so, now.
   void failReceive(uint32_t qpn, ibv_wc_status status, uint32_t vendor = 0);
 
+  // Its oldest posted receive completes, without bytes, as if the peer had sent
+  // or written with this immediate value: IBV_WC_RECV, or
+  // IBV_WC_RECV_RDMA_WITH_IMM.
+  void deliverImmediate(uint32_t qpn, uint32_t immediate, ibv_wc_opcode opcode);
+
   // A queue pair's event (and what the device does then: FATAL and ACCESS_ERR
-  // put it into error), or one that concerns a port or the device, for all
-  // contexts.
+  // put it into error, in which it is at LAST_WQE_REACHED), or one that
+  // concerns a port or the device, for all contexts.
   void raiseOnQp(ibv_event_type event, uint32_t qpn);
   void raise(ibv_event_type event, int port = 1);
   // IBV_EVENT_CQ_ERR, of this queue pair's completion queue.

@@ -2,62 +2,13 @@
 #include <algorithm>
 
 #include "tests/transport/contract/contract.h"
+#include "tests/transport/contract/keys.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace test {
 namespace {
 
 class OneSidedTest : public ContractTest {};
-
-constexpr uint64_t kKeySlot = 77;
-
-// A key on its way: 255 bytes, the first says how many of the others count.
-class KeyMessage : public Message {
- public:
-  explicit KeyMessage(const ContextPtr& context)
-      : Message(context, size_t{255}), context_(context) {}
-
-  void send(int peer, const transport::UnboundBuffer& exported) {
-    const std::string text = exported.getRemoteKey()->serialize();
-    ASSERT_LT(text.size(), bytes.size());
-    bytes[0] = static_cast<char>(text.size());
-    std::copy(text.begin(), text.end(), bytes.begin() + 1);
-    buffer->send(peer, kKeySlot);
-  }
-
-  std::unique_ptr<transport::RemoteKey> recv(int peer) {
-    buffer->recv(peer, kKeySlot);
-    EXPECT_TRUE(buffer->waitRecv());
-    return context_->deserializeRemoteKey(
-        std::string(bytes.data() + 1, static_cast<uint8_t>(bytes[0])));
-  }
-
- private:
-  const ContextPtr context_;
-};
-
-void sendKey(const ContextPtr& context, int peer,
-             const transport::UnboundBuffer& exported) {
-  KeyMessage message(context);
-  message.send(peer, exported);
-  EXPECT_TRUE(message.buffer->waitSend());
-}
-
-std::unique_ptr<transport::RemoteKey> recvKey(const ContextPtr& context,
-                                              int peer) {
-  return KeyMessage(context).recv(peer);
-}
-
-// Both ranks at once.
-std::unique_ptr<transport::RemoteKey> exchangeKeys(
-    const ContextPtr& context, int peer,
-    const transport::UnboundBuffer& exported) {
-  KeyMessage out(context);
-  out.send(peer, exported);
-  auto key = recvKey(context, peer);
-  EXPECT_TRUE(out.buffer->waitSend());
-  return key;
-}
 
 TEST_P(OneSidedTest, PutWritesWhatWasMeant) {
   for (const size_t size :
@@ -196,6 +147,50 @@ TEST_P(OneSidedTest, RangesOutsideAreRefused) {
     EXPECT_THROW(own.buffer->get(*key, 1, ~size_t{0}, 0, 1), EnforceNotMet);
     meet(context);
     EXPECT_EQ(std::count(target.bytes.begin(), target.bytes.end(), 'c'), 100);
+  });
+}
+
+// Where it is called, so that the ranks go on; no byte has moved.
+TEST_P(OneSidedTest, AKeyAllowsTheUseThatItWasAskedFor) {
+  run(2, [](const ContextPtr& context) {
+    constexpr size_t kSize = 30000;
+    const int peer = 1 - context->rank;
+    Message toRead(context, pattern(context->rank, kSize));
+    Message toWrite(context, std::vector<char>(kSize, 'c'));
+    const auto get = exchangeKeys(context, peer, *toRead.buffer,
+                                  transport::RemoteAccess::kRead);
+    const auto put = exchangeKeys(context, peer, *toWrite.buffer,
+                                  transport::RemoteAccess::kWrite);
+    const auto ownGet =
+        toRead.buffer->getRemoteKey(transport::RemoteAccess::kRead);
+    Message own(context, std::vector<char>(kSize, 'x'));
+    for (const transport::RemoteKey* key : {get.get(), ownGet.get()}) {
+      try {
+        own.buffer->put(*key, 1, 0, 0, kSize);
+        ADD_FAILURE() << "put";
+      } catch (const InvalidOperationException& e) {
+        EXPECT_NE(std::string(e.what()).find("exported for get only"),
+                  std::string::npos)
+            << e.what();
+      }
+    }
+    EXPECT_THROW(own.buffer->get(*put, 1, 0, 0, kSize),
+                 InvalidOperationException);
+    EXPECT_EQ(std::count(own.bytes.begin(), own.bytes.end(), 'x'), kSize);
+    meet(context);
+    EXPECT_TRUE(toRead.holds(context->rank));
+    EXPECT_EQ(std::count(toWrite.bytes.begin(), toWrite.bytes.end(), 'c'),
+              kSize);
+    meet(context);
+    own.buffer->put(*put, 1, 0, 0, kSize);
+    EXPECT_TRUE(own.buffer->waitSend());
+    own.buffer->get(*get, 1, 0, 0, kSize);
+    EXPECT_TRUE(own.buffer->waitSend());
+    EXPECT_TRUE(own.holds(peer));
+    meet(context);
+    EXPECT_EQ(std::count(toWrite.bytes.begin(), toWrite.bytes.end(), 'x'),
+              kSize);
+    meet(context);
   });
 }
 

@@ -16,7 +16,6 @@
 #include "gloo/transport/ibverbs/device.h"
 #include "tests/support/transports.h"
 #include "tests/transport/contract/contract.h"
-#include "transport/base/region_key.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace test {
@@ -25,7 +24,6 @@ namespace {
 using std::chrono::milliseconds;
 using testing::AllOf;
 using testing::HasSubstr;
-using transport::base::RegionKey;
 
 class VerbsDeviceTest : public testing::Test {
  protected:
@@ -187,46 +185,6 @@ TEST_F(VerbsDeviceTest, NoWriteReachesMemoryAfterItsReceiveHasTimedOut) {
       EXPECT_TRUE(in.bytes == then) << limit << " ms";
     });
   }
-}
-
-// The key says more than was exported: the device knows better.
-TEST_F(VerbsDeviceTest, APutBeyondTheExportedMemoryIsRefusedByTheDevice) {
-  class Claimed final : public transport::base::Region {
-   public:
-    explicit Claimed(const RegionKey& key) : key_(key) {}
-    uint64_t remoteAddress() const override { return key_.address; }
-    uint32_t remoteKey() const override { return key_.key; }
-
-   private:
-    const RegionKey& key_;
-  };
-  std::string exported;
-  std::barrier<> together(2);
-  run([&](const ContextPtr& context) {
-    std::vector<char> bytes(3 * 4096, context->rank == 0 ? 'c' : 'x');
-    if (context->rank == 0) {
-      auto middle = context->createUnboundBuffer(bytes.data() + 4096, 4096);
-      exported = middle->getRemoteKey()->serialize();
-      together.arrive_and_wait();
-      EXPECT_THROW(awaitSignal(context, 1), IoException);
-      EXPECT_EQ(std::count(bytes.begin(), bytes.end(), 'c'), 3 * 4096);
-      return;
-    }
-    together.arrive_and_wait();
-    const auto key = RegionKey::deserialize(exported);
-    const Claimed claimed(*key);
-    const RegionKey wider(0, 2 * key->size, key->nonce, key->id, &claimed);
-    auto own = context->createUnboundBuffer(bytes.data(), bytes.size());
-    std::string text;
-    try {
-      own->put(wider, 1, 0, 4000, 200);
-      own->waitSend();
-    } catch (const IoException& e) {
-      text = e.what();
-    }
-    EXPECT_THAT(text, AllOf(HasSubstr("remote access error"),
-                            HasSubstr("rank 0"), HasSubstr("rank 1")));
-  });
 }
 
 std::string refusal(const transport::ibverbs::attr& attr) {

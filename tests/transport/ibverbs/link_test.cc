@@ -69,7 +69,7 @@ class VerbsLinkTest : public testing::Test {
     awaitReadable(listener.get());
     base::UniqueFd theirs;
     EXPECT_EQ(base::acceptFrom(listener.get(), &theirs), 0);
-    theirs_ = std::make_unique<SideChannel>(std::move(theirs));
+    theirs_ = std::make_unique<SideChannel>(std::move(theirs), host_);
 
     const Shape shape = shapeFor(poller_.adapter(), 1);
     peer_ = std::make_unique<Endpoint>(poller_, shape);
@@ -79,7 +79,7 @@ class VerbsLinkTest : public testing::Test {
     socket_ = ours.get();
     poller_.watchSocket(endpoint->place(), socket_);
     link_ = std::make_unique<VerbsLink>(poller_, std::move(endpoint),
-                                        SideChannel(std::move(ours)),
+                                        SideChannel(std::move(ours), host_),
                                         shape.credits, handler_);
   }
 
@@ -112,6 +112,7 @@ class VerbsLinkTest : public testing::Test {
 
   // Completions that a poll takes from a queue.
   static constexpr int kPolled = 16;
+  const std::chrono::milliseconds host_ = attr().hostTimeout;
   test::FakeVerbs fake_;
   VerbsPoller poller_{loopback()};
   Recorder handler_;

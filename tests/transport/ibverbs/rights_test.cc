@@ -1,0 +1,135 @@
+// What the device lets peers do with registered memory: what was asked for.
+#include <gmock/gmock.h>
+
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "tests/transport/contract/contract.h"
+#include "tests/transport/ibverbs/fake_devices.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+using testing::HasSubstr;
+using transport::RemoteAccess;
+
+constexpr unsigned kWrite = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+constexpr unsigned kRead = IBV_ACCESS_REMOTE_READ;
+constexpr size_t kBytes = 100000;
+
+class VerbsRightsTest : public testing::Test {
+ protected:
+  void TearDown() override { EXPECT_EQ(mistakesOfFakeVerbs(), ""); }
+
+  static void run(const TransportFunction& body) {
+    spawn(Mode::kThreads, fakeVerbsDevices(plainDevices()), 2,
+          [&](const ContextPtr& context) {
+            meet(context);
+            body(context);
+            meet(context);
+          });
+  }
+};
+
+unsigned accessTo(const Message& message) {
+  return fakeVerbs().accessTo(message.bytes.data());
+}
+
+TEST_F(VerbsRightsTest, AKeyRegistersForTheUseThatItIsAskedFor) {
+  run([](const ContextPtr& context) {
+    Message toRead(context, kBytes);
+    const auto get = toRead.buffer->getRemoteKey(RemoteAccess::kRead);
+    EXPECT_EQ(accessTo(toRead), kRead);
+    Message toWrite(context, kBytes);
+    const auto put = toWrite.buffer->getRemoteKey(RemoteAccess::kWrite);
+    EXPECT_EQ(accessTo(toWrite), kWrite);
+    Message both(context, kBytes);
+    const auto any = both.buffer->getRemoteKey();
+    EXPECT_EQ(accessTo(both), kRead | kWrite);
+  });
+}
+
+// No key of a buffer gets what another one was asked for.
+TEST_F(VerbsRightsTest, KeysForDifferentUsesHaveARegistrationEach) {
+  std::string text[2];
+  run([&](const ContextPtr& context) {
+    if (context->rank == 0) {
+      Message message(context, kBytes);
+      const auto before = fakeVerbs().counts().registrations;
+      text[0] = message.buffer->getRemoteKey(RemoteAccess::kRead)->serialize();
+      text[1] = message.buffer->getRemoteKey(RemoteAccess::kWrite)->serialize();
+      EXPECT_EQ(fakeVerbs().counts().registrations, before + 2);
+      EXPECT_NE(text[0], text[1]);
+      EXPECT_EQ(message.buffer->getRemoteKey(RemoteAccess::kRead)->serialize(),
+                text[0]);
+      EXPECT_EQ(fakeVerbs().counts().registrations, before + 2);
+      signal(context, 1);
+      awaitSignal(context, 1);
+      EXPECT_TRUE(message.holds(7));
+    } else {
+      awaitSignal(context, 0);
+      Message own(context, pattern(7, kBytes));
+      own.buffer->put(*context->deserializeRemoteKey(text[1]), 1, 0, 0, kBytes);
+      EXPECT_TRUE(own.buffer->waitSend());
+      Message back(context, kBytes);
+      back.buffer->get(*context->deserializeRemoteKey(text[0]), 2, 0, 0,
+                       kBytes);
+      EXPECT_TRUE(back.buffer->waitSend());
+      EXPECT_TRUE(back.holds(7));
+      signal(context, 0);
+    }
+  });
+}
+
+// A receive is for the peer to write, a send for nobody else.
+TEST_F(VerbsRightsTest, MessagesRegisterForNoMoreThanTheirDirection) {
+  run([](const ContextPtr& context) {
+    const int peer = 1 - context->rank;
+    Message in(context, kBytes);
+    Message out(context, kBytes);
+    in.buffer->recv(peer, 1);
+    out.buffer->send(peer, 1);
+    EXPECT_TRUE(in.buffer->waitRecv());
+    EXPECT_TRUE(out.buffer->waitSend());
+    EXPECT_EQ(accessTo(in), kWrite);
+    EXPECT_EQ(accessTo(out), 0u);
+  });
+}
+
+// A mapped file, say: the device is refused leave to write there.
+TEST_F(VerbsRightsTest, MemoryThatMayOnlyBeReadIsExportedForGetAlone) {
+  std::string text;
+  run([&](const ContextPtr& context) {
+    Message own(context, pattern(context->rank, kBytes));
+    if (context->rank == 0) {
+      fakeVerbs().fail(FakeCall::kRegMr, EFAULT);
+      EXPECT_THROW((void)own.buffer->getRemoteKey(RemoteAccess::kWrite),
+                   IoException);
+      fakeVerbs().fail(FakeCall::kRegMr, EFAULT);
+      text = own.buffer->getRemoteKey()->serialize();
+      EXPECT_EQ(accessTo(own), kRead);
+      signal(context, 1);
+      awaitSignal(context, 1);
+      EXPECT_TRUE(own.holds(0));
+      return;
+    }
+    awaitSignal(context, 0);
+    const auto key = context->deserializeRemoteKey(text);
+    try {
+      own.buffer->put(*key, 1, 0, 0, kBytes);
+      ADD_FAILURE() << "put";
+    } catch (const InvalidOperationException& e) {
+      EXPECT_THAT(e.what(), HasSubstr("exported for get only"));
+    }
+    own.buffer->get(*key, 2, 0, 0, kBytes);
+    EXPECT_TRUE(own.buffer->waitSend());
+    EXPECT_TRUE(own.holds(0));
+    signal(context, 0);
+  });
+}
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

@@ -24,6 +24,8 @@ constexpr size_t kPieceBytes = 128 * 1024;
 // peers answer at once is over before its deadline could be asked for.
 constexpr size_t kBriefActions = 16;
 constexpr size_t kBriefBytes = 64 * 1024;
+// From here on a message is worth a look at whether another one follows.
+constexpr size_t kLongBytes = 16 * 1024;
 
 }  // namespace
 
@@ -145,7 +147,7 @@ bool Executor::sweep() {
       again = true;
       break;  // receives that need not wait any more go first
     }
-    start(i, action);
+    start(i, action, isSend && sendFollows(i, end));
     const bool ended = !isSend || finish(i, action);
     done |= ended;
     sent |= isSend && ended;
@@ -174,7 +176,7 @@ bool Executor::sweepReceives(size_t end) {
         waiting = true;
         continue;
       }
-      start(i, action);
+      start(i, action, false);
     }
     if (states_[i] == kStarted) {
       finish(i, action);
@@ -183,8 +185,8 @@ bool Executor::sweepReceives(size_t end) {
   return waiting;
 }
 
-bool Executor::ready(const Action& action) const {
-  if (action.after >= 0 &&
+bool Executor::ready(const Action& action, int64_t starting) const {
+  if (action.after >= 0 && action.after != starting &&
       states_[static_cast<size_t>(action.after)] == kWaiting) {
     return false;
   }
@@ -197,10 +199,26 @@ bool Executor::ready(const Action& action) const {
   return true;
 }
 
-void Executor::start(size_t index, const Action& action) {
+// Whether what this sweep starts after that send is another one to its peer.
+bool Executor::sendFollows(size_t index, size_t end) const {
+  const Action& send = program_.actions[index];
+  if (send.bytes < kLongBytes) {
+    return false;
+  }
+  for (size_t i = index + 1; i < end; i++) {
+    const Action& next = program_.actions[i];
+    if (states_[i] == kWaiting && next.kind != ActionKind::kRecv &&
+        ready(next, static_cast<int64_t>(index))) {
+      return next.kind == ActionKind::kSend && next.peer == send.peer;
+    }
+  }
+  return false;
+}
+
+void Executor::start(size_t index, const Action& action, bool more) {
   if (action.kind == ActionKind::kSend) {
     run_->channel->postSend(operation(index), action.peer, run_->slot,
-                            at(action.source), action.bytes, run_->check);
+                            at(action.source), action.bytes, run_->check, more);
   } else if (action.kind == ActionKind::kRecv) {
     run_->channel->postRecv(operation(index), action.peer, run_->slot,
                             at(action.target), action.bytes, run_->check);

@@ -63,8 +63,10 @@ class Executor {
   bool sweep();
   bool sweepReceives(size_t end);
   void wait();
-  bool ready(const Action& action) const;
-  void start(size_t index, const Action& action);
+  // Whether it need not wait, once `starting` has started.
+  bool ready(const Action& action, int64_t starting = -1) const;
+  bool sendFollows(size_t index, size_t end) const;
+  void start(size_t index, const Action& action, bool more);
   void perform(const Action& action);
   void reduce(const Action& action);
   bool finish(size_t index, const Action& action);

@@ -77,6 +77,7 @@ struct Operation {
   uint8_t kind = 0;
   uint8_t phase = 0;
   bool exact = false;
+  bool more = false;  // another send to the peer is posted next
 };
 
 // Memory that many operations will use: it stays registered with the device
@@ -112,9 +113,11 @@ class GLOO_API Channel {
   }
 
   // Message [data, data + bytes) to rank dst on `slot`. Messages of one
-  // (pair, slot) are delivered in order.
+  // (pair, slot) are delivered in order. `more`: another to that rank is posted
+  // next, for which this one may wait, to leave with it.
   virtual void postSend(Operation& op, int dst, uint64_t slot, const void* data,
-                        size_t bytes, uint64_t check = 0) = 0;
+                        size_t bytes, uint64_t check = 0,
+                        bool more = false) = 0;
 
   // The next message from rank src on `slot`, at most `bytes` long.
   virtual void postRecv(Operation& op, int src, uint64_t slot, void* data,

@@ -21,7 +21,7 @@ using internal::Operation;
 class SlowChannel final : public internal::Channel {
  public:
   void postSend(Operation& op, int dst, uint64_t slot, const void* data,
-                size_t bytes, uint64_t) override {
+                size_t bytes, uint64_t, bool) override {
     start(op, dst, slot, const_cast<void*>(data), bytes);
     sends.push_back(&op);
   }
@@ -120,7 +120,8 @@ TEST(Overlap, ARingReceivesReducesAndSendsAtTheSameTime) {
 class PromptChannel final : public internal::Channel {
  public:
   void postSend(Operation& op, int, uint64_t, const void*, size_t bytes,
-                uint64_t) override {
+                uint64_t, bool more) override {
+    follows.push_back(more);
     end(op, bytes);
   }
   void postRecv(Operation& op, int, uint64_t, void*, size_t bytes,
@@ -150,6 +151,7 @@ class PromptChannel final : public internal::Channel {
   size_t eagerBytes() const override { return 0; }
 
   std::vector<Operation*> receives;
+  std::vector<bool> follows;  // of each send, what it was told
   int glances = 0;
 
  private:
@@ -159,23 +161,45 @@ class PromptChannel final : public internal::Channel {
   }
 };
 
-TEST(Overlap, WhatComesAtAGlanceIsNotWaitedFor) {
-  PromptChannel channel;
+// Rank 1 of 2.
+void allreduceInPlace(PromptChannel& channel, std::vector<char> data,
+                      size_t segmentBytes, const char* algorithm) {
   State state(channel, internal::Profile(), "", 2);
-  std::array<char, 8> data{};
   const internal::ReduceFunction reduce = [](void*, const void*, const void*,
                                              size_t) {};
   Request request;
   request.collective = Collective::kAllreduce;
   request.counts.count = data.size();
   request.inPlace = true;
+  request.maxSegmentBytes = segmentBytes;
+  request.forced = algorithm;
   Arguments arguments;
   arguments.input = arguments.output = data.data();
   arguments.function = &reduce;
   arguments.prefix = 1;
   arguments.timeout = std::chrono::seconds(60);
   state.run(request, arguments);
+}
+
+TEST(Overlap, WhatComesAtAGlanceIsNotWaitedFor) {
+  PromptChannel channel;
+  allreduceInPlace(channel, std::vector<char>(8), 8, nullptr);
   EXPECT_EQ(1, channel.glances);
+}
+
+// Long segments, so that a transport can let them leave together.
+TEST(Overlap, ASendKnowsWhetherAnotherOneFollows) {
+  constexpr size_t kSegment = 16 << 10;
+  constexpr size_t kSegments = 4;
+  PromptChannel channel;
+  allreduceInPlace(channel, std::vector<char>(kSegments * kSegment), kSegment,
+                   "recursive_doubling");
+  EXPECT_EQ((std::vector<bool>{true, true, true, false}), channel.follows);
+
+  PromptChannel brief;
+  allreduceInPlace(brief, std::vector<char>(kSegments * 64), 64,
+                   "recursive_doubling");
+  EXPECT_EQ(std::vector<bool>(kSegments, false), brief.follows);
 }
 
 // Its own block is copied while what it has sent is on its way.

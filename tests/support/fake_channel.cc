@@ -18,7 +18,7 @@ class FakeChannel final : public internal::Channel {
   FakeChannel(FakeWorld& world, int rank) : world_(world), rank_(rank) {}
 
   void postSend(Operation& op, int dst, uint64_t slot, const void* data,
-                size_t bytes, uint64_t check) override {
+                size_t bytes, uint64_t check, bool) override {
     start(op, true, dst, slot, const_cast<void*>(data), bytes, check);
   }
   void postRecv(Operation& op, int src, uint64_t slot, void* data, size_t bytes,

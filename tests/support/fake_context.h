@@ -32,8 +32,9 @@ class FakeTransportContext final : public transport::Context,
   }
 
   void postSend(internal::Operation& op, int dst, uint64_t slot,
-                const void* data, size_t bytes, uint64_t check) override {
-    channel_.postSend(op, dst, slot, data, bytes, check);
+                const void* data, size_t bytes, uint64_t check,
+                bool more) override {
+    channel_.postSend(op, dst, slot, data, bytes, check, more);
   }
   void postRecv(internal::Operation& op, int src, uint64_t slot, void* data,
                 size_t bytes, uint64_t check) override {

@@ -64,7 +64,7 @@ class Context final : public transport::Context,
   uint64_t begin(uint64_t slot, uint64_t check,
                  const internal::CheckDetailsPtr& details) override;
   void postSend(Operation& op, int dst, uint64_t slot, const void* data,
-                size_t bytes, uint64_t check) override;
+                size_t bytes, uint64_t check, bool more) override;
   void postRecv(Operation& op, int src, uint64_t slot, void* data, size_t bytes,
                 uint64_t check) override;
   std::unique_ptr<internal::KeptMemory> keep(void* data, size_t bytes,
@@ -296,7 +296,7 @@ class Context final : public transport::Context,
 
   // context_operations.cc
   void post(Operation& op, bool isSend, int peer, uint64_t slot, void* data,
-            size_t bytes, uint64_t check);
+            size_t bytes, uint64_t check, bool more);
   void cancelOne(Operation& op);
   void waitForEnd(ProgressDomain::Lock& lock, const ProgressDomain::Ready& over,
                   const Described& what, const Pairs& with);

@@ -54,7 +54,7 @@ class Round {
   template <typename T>
   void send(int peer, const T& message) {
     context_.postSend(operations_[used_++], peer, slot_, &message,
-                      sizeof(message), 0);
+                      sizeof(message), 0, false);
   }
   template <typename T>
   void receive(int peer, T& message) {

@@ -237,17 +237,17 @@ std::string Context::linkName(int peer) const {
 // ---- Channel; the rest of it is in context_channel.cc ----
 
 void Context::postSend(Operation& op, int dst, uint64_t slot, const void* data,
-                       size_t bytes, uint64_t check) {
-  post(op, true, dst, slot, const_cast<void*>(data), bytes, check);
+                       size_t bytes, uint64_t check, bool more) {
+  post(op, true, dst, slot, const_cast<void*>(data), bytes, check, more);
 }
 
 void Context::postRecv(Operation& op, int src, uint64_t slot, void* data,
                        size_t bytes, uint64_t check) {
-  post(op, false, src, slot, data, bytes, check);
+  post(op, false, src, slot, data, bytes, check, false);
 }
 
 void Context::post(Operation& op, bool isSend, int peer, uint64_t slot,
-                   void* data, size_t bytes, uint64_t check) {
+                   void* data, size_t bytes, uint64_t check, bool more) {
   origin_.check("context");
   auto lock = this->lock();
   Pair& pair =
@@ -261,6 +261,7 @@ void Context::post(Operation& op, bool isSend, int peer, uint64_t slot,
   op.data = static_cast<char*>(data);
   op.bytes = bytes;
   op.check = check;
+  op.more = more;
   if (sent) {
     op.bytesDone.store(bytes, std::memory_order_relaxed);
     op.state.store(Operation::State::kDone, std::memory_order_relaxed);

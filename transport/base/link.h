@@ -154,6 +154,10 @@ class Link {
   [[nodiscard]] virtual bool send(const FrameHeader& header,
                                   const char* payload, void* token) = 0;
 
+  // A hint before send(): another one follows at once, or else a poll. The frame
+  // may wait for it.
+  virtual void hold() {}
+
   // An eager message of at most smallBytes, where nothing stands in the way:
   // false, and nothing was done, unless the memory is free already.
   [[nodiscard]] virtual bool sendNow(const ShortMessage& message,

@@ -69,6 +69,9 @@ void Pair::sendEager(Operation& op) {
   op.bytesQueued = op.bytes;
   op.bytesDone.store(op.bytes, std::memory_order_relaxed);
   op.phase = kQueuedOut;
+  if (op.more) {
+    link_->hold();
+  }
   if (link_->send(h, op.data, &op)) {
     finishOperation(op, Operation::State::kDone);
   } else {
@@ -217,6 +220,9 @@ bool Pair::sendPart(Operation& op, size_t* given) {
     FrameHeader h = partHeader(op, offset);
     h.flags |= (first ? kFirst : 0) | (last ? kLast : 0);
     h.payloadBytes = static_cast<uint32_t>(bytes);
+    if (op.more) {
+      link_->hold();
+    }
     left = link_->send(h, from, &op);
   }
   if (last) {

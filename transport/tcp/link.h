@@ -31,6 +31,7 @@ class TcpLink final : public base::Link {
   const base::LinkCaps& caps() const override { return caps_; }
   [[nodiscard]] bool send(const base::FrameHeader& header, const char* payload,
                           void* token) override;
+  void hold() override { hold_ = true; }
   void expect(bool waiting) override;
   void finish() override;
   void finishWith(const base::FrameHeader& last, const char* payload) override;
@@ -95,6 +96,8 @@ class TcpLink final : public base::Link {
   uint32_t calls_ = 0;
 
   FrameQueue queue_;
+  bool hold_ = false;             // the next frame may wait for another
+  bool holding_ = false;          // the last one in the queue does
   std::vector<void*> completed_;  // tokens not yet reported
   int sendError_ = 0;
   bool expected_ = false;

@@ -105,7 +105,7 @@ TEST(Fork, EveryEntryOfAContextAndItsDeviceIsRefused) {
       [&] { context.createPair(1); },
       [&] { context.createUnboundBuffer(nullptr, 0); },
       [&] { context.begin(0, 0, nullptr); },
-      [&] { context.postSend(op, 1, 0, nullptr, 0, 0); },
+      [&] { context.postSend(op, 1, 0, nullptr, 0, 0, false); },
       [&] { context.waitUntil([] { return true; }, Deadline()); },
       [&] { context.glance([] { return true; }); },
       [&] { context.poll(); },

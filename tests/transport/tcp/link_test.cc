@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <random>
 
 #include "tests/support/bytes.h"
@@ -124,6 +125,42 @@ TEST(TcpLink, ASmallFrameIsOneSystemCall) {
   }
   ASSERT_TRUE(
       links.pollUntil([&] { return links.b.recorder.frames.size() == 100; }));
+}
+
+// Of an executor that posts a row of segments.
+TEST(TcpLink, FramesThatWaitForAnotherAreOneSystemCall) {
+  WithLinks links;
+  constexpr size_t kBytes = 20'000;
+  std::array<std::string, 4> payloads;
+  for (size_t i = 0; i < payloads.size(); i++) {
+    payloads[i] = text(i, kBytes);
+  }
+  const auto send = [&](size_t i) {
+    return links.a.send(payloads[i].data(), kBytes, &payloads[i], i);
+  };
+  const uint64_t before = links.a.systemCalls();
+  for (size_t i = 0; i < 3; i++) {
+    links.a.link->hold();
+    EXPECT_FALSE(send(i));
+  }
+  EXPECT_EQ(0u, links.a.systemCalls() - before);
+  EXPECT_FALSE(send(3));
+  EXPECT_EQ(1u, links.a.systemCalls() - before);
+  ASSERT_TRUE(links.pollUntil([&] {
+    return links.b.recorder.frames.size() == 4 &&
+           links.a.recorder.completed.size() == 4;
+  }));
+  for (size_t i = 0; i < payloads.size(); i++) {
+    EXPECT_EQ(i, links.b.recorder.frames[i].header.number);
+    EXPECT_EQ(payloads[i], links.b.recorder.frames[i].payload);
+    EXPECT_EQ(&payloads[i], links.a.recorder.completed[i]);
+  }
+  // One that none follows leaves at a poll, and the next waits for nothing.
+  links.a.link->hold();
+  EXPECT_FALSE(send(0));
+  ASSERT_TRUE(
+      links.pollUntil([&] { return links.b.recorder.frames.size() == 5; }));
+  EXPECT_TRUE(send(1));
 }
 
 TEST(TcpLink, BatchedFramesAreReadTogether) {

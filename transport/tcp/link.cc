@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -20,9 +19,12 @@ using base::FrameHeader;
 namespace {
 
 // Over loopback a call hands over whole segments, since what is left of a
-// call's bytes would go as a small one: JUMBO
+// call's bytes would go as a small one: sixteen of them, a megabyte. Between
+// two calls the sender's socket takes the acknowledgements, on the receiver's
+// processor; within one they wait (measured: one call of 1 MiB takes less than
+// half of the time of sixteen). Ranks that share cores take turns less often.
 constexpr size_t kJumboSegment = 16 << 10;
-static const size_t kJumboSegments = getenv("JS") ? atoi(getenv("JS")) : 8;
+constexpr size_t kJumboSegments = 16;
 constexpr size_t kSendBytes = 256 << 10;
 // Up to here a copy next to the head takes less than the second part of a call.
 constexpr size_t kCopiedBytes = 1 << 10;

@@ -80,6 +80,7 @@ DirectRun::DirectRun(internal::Channel& channel, internal::Lane& lane,
       bytes_(request.counts.count * request.elementSize),
       sharedBytes_(sharedBytes(request.collective, lane.size(), request.counts,
                                request.elementSize)),
+      before_(lane.round()),
       unit_(kLine % request.elementSize == 0 ? kLine : request.elementSize),
       chunkBytes_(std::min(lane.slotBytes(), parameters.chunkBytes) / kLine *
                   kLine),
@@ -239,22 +240,48 @@ void DirectRun::compare(int rank, uint64_t round, const Lane::Said& ours,
   // Of the operation before this one in the lane, if that is what differs.
   const auto tag = static_cast<uint32_t>(
       round <= lane_.earlierRound ? lane_.earlierTag : lane_.previous.tag);
-  const internal::Statement one{rank_, ours.check};
-  const internal::Statement other{rank, theirs.check};
-  std::string difference =
-      agree ? std::string() : internal::describeDisagreement(one, other);
-  // Counts are hashed where they are long, or several.
-  if (ours.bytes != theirs.bytes) {
-    difference +=
-        MakeString(agree ? "" : "; ", "bytes: ", ours.bytes, " on rank ", rank_,
-                   ", ", theirs.bytes, " on rank ", rank);
-  }
+  const std::string difference =
+      agree ? std::string() : differenceTo(rank, round, ours, theirs);
+  const std::string bytes =
+      ours.bytes == theirs.bytes
+          ? std::string()
+          : MakeString(agree ? "" : "; ", "bytes: ", ours.bytes, " on rank ",
+                       rank_, ", ", theirs.bytes, " on rank ", rank);
   fail(Cause::Kind::kMismatch, rank,
        MakeString("ranks ", rank_, " and ", rank,
                   " disagree about a collective with tag ", tag, ": ",
-                  difference, " (rank ", rank_, ": ",
+                  difference, bytes, " (rank ", rank_, ": ",
                   internal::describeCheck(ours.check), "; rank ", rank, ": ",
                   internal::describeCheck(theirs.check), ")"));
+}
+
+// Counts are hashed where they are long, or several, and so are the vectors of
+// an average: the number of bytes tells a single count, and the other rank
+// tells the rest, since it notices as well: all ranks read all lines where
+// there are lists or such vectors.
+std::string DirectRun::differenceTo(int rank, uint64_t round,
+                                    const Lane::Said& ours,
+                                    const Lane::Said& theirs) {
+  const internal::Statement one{rank_, ours.check};
+  const internal::Statement other{rank, theirs.check};
+  if (round <= before_ || internal::nameTheField(ours.check, theirs.check)) {
+    return internal::describeDisagreement(one, other);
+  }
+  const internal::CheckDetailsPtr own = detailsOf(request_, size_);
+  if (own->counts.empty() && ours.bytes != theirs.bytes) {
+    internal::CheckDetails their = *own;
+    their.count =
+        theirs.bytes / sharedBytes(request_.collective, size_, {.count = 1},
+                                   request_.elementSize);
+    return internal::describeDisagreement(one, other, own.get(), &their);
+  }
+  channel_.contradict({word_.slot, one, own, other});
+  constexpr std::chrono::seconds kPatience{1};
+  if (channel_.waitUntil([this] { return lane_.failed(); },
+                         Deadline::after(kPatience))) {
+    throwFailure();
+  }
+  return internal::describeDisagreement(one, other);
 }
 
 // ---- Errors

@@ -183,6 +183,8 @@ class DirectRun {
 
   void compare(int rank, uint64_t round, const Lane::Said& ours,
                const Lane::Said& theirs);
+  std::string differenceTo(int rank, uint64_t round, const Lane::Said& ours,
+                           const Lane::Said& theirs);
   [[noreturn]] void fail(internal::Cause::Kind kind, int culprit,
                          std::string text);
   [[noreturn]] void throwFailure();
@@ -201,7 +203,8 @@ class DirectRun {
   char* const output_;
   const size_t bytes_;  // of the vector, or of a rank's part
   const size_t sharedBytes_;
-  const size_t unit_;  // bytes; see whole()
+  const uint64_t before_;  // the last round of the operation before
+  const size_t unit_;      // bytes; see whole()
   // What the parameters say, for such slots and so many ranks.
   const size_t chunkBytes_;
   const size_t flatBytes_;

@@ -72,6 +72,8 @@ uint32_t hashOfCounts(const Request& request, int size, uint64_t cut) {
   return internal::CheckFields::hashedCount(hash.value());
 }
 
+}  // namespace
+
 internal::CheckDetailsPtr detailsOf(const Request& request, int size,
                                     const Cut& cut) {
   auto details = std::make_shared<internal::CheckDetails>();
@@ -90,8 +92,6 @@ internal::CheckDetailsPtr detailsOf(const Request& request, int size,
   details->root = static_cast<uint32_t>(request.root);
   return details;
 }
-
-}  // namespace
 
 Plan::Plan(const Request& request, int rank, int size, int radix,
            const Selection& selection, size_t eagerBytes)

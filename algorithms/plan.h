@@ -50,6 +50,11 @@ struct Cut {
   uint64_t hash = 0;
 };
 
+// Of the word, for who contradicts it. `cut` of a schedule that cuts nothing:
+// none.
+internal::CheckDetailsPtr detailsOf(const Request& request, int size,
+                                    const Cut& cut = {});
+
 // One thread at a time.
 class Plan {
  public:

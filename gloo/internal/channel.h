@@ -112,6 +112,13 @@ class GLOO_API Channel {
     return check;
   }
 
+  // What begin() has returned for the operation with that slot's tag, and what
+  // was read, not received, from another rank contradict: that one is told what
+  // this one's word stands for, and if it says the same of its own, the context
+  // fails with both; else soon, with what is known. Does not wait. (Default:
+  // nobody is told.)
+  virtual void contradict(const Contradiction& what) { (void)what; }
+
   // Message [data, data + bytes) to rank dst on `slot`. Messages of one
   // (pair, slot) are delivered in order. `more`: another to that rank is posted
   // next, for which this one may wait, to leave with it.

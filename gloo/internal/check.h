@@ -89,6 +89,15 @@ struct CheckDetails {
 };
 using CheckDetailsPtr = std::shared_ptr<const CheckDetails>;
 
+// Two ranks' words for one operation, which do not agree: this one's, and what
+// that stands for, and another's.
+struct Contradiction {
+  uint64_t slot = 0;
+  Statement mine;
+  CheckDetailsPtr details;
+  Statement theirs;
+};
+
 // Whether two words that contradict say in what; else the details do.
 GLOO_API bool nameTheField(uint64_t one, uint64_t other);
 

@@ -75,15 +75,14 @@ Cases operations(Collective collective, bool) {
 }
 
 // Where a rank's counts are its own business, there is nothing to compare.
-Cases counts(Collective collective, bool direct) {
+Cases counts(Collective collective, bool) {
   Cases cases;
   for (const size_t count : {size_t{6}, size_t{0}, size_t{1} << 20}) {
     RankCall other = callOf(collective);
     other.call.count = count;
-    const bool inLanes = isDirect(callOf(collective), direct);
     if (sharesCounts(collective) && collective != Collective::kBarrier) {
       addEachRank(cases, callOf(collective), other, "number of elements",
-                  inLanes ? Values() : Values({kCount, count}));
+                  Values({kCount, count}));
     }
   }
   return cases;
@@ -118,15 +117,14 @@ Cases reductions(Collective collective, bool) {
 }
 
 // An average is divided by their number.
-Cases vectors(Collective collective, bool direct) {
+Cases vectors(Collective collective, bool) {
   Cases cases;
   RankCall call = callOf(collective);
   call.call.reduction = Reduction::kAverage;
   RankCall other = call;
   other.call.vectors = 2;
   if (collective == Collective::kAllreduce) {
-    addEachRank(cases, call, other, "vectors to average: ",
-                isDirect(call, direct) ? Values() : Values({1, 2}));
+    addEachRank(cases, call, other, "vectors to average: ", Values({1, 2}));
   }
   return cases;
 }

@@ -10,6 +10,7 @@
 #include "gloo/allreduce_local.h"
 #include "gloo/allreduce_ring.h"
 #include "gloo/allreduce_ring_chunked.h"
+#include "gloo/broadcast_one_to_all.h"
 #include "gloo/pairwise_exchange.h"
 #include "tests/algorithms/worlds.h"
 #include "tests/support/collectives.h"
@@ -142,6 +143,27 @@ TEST(Classes, ReduceScatterHalvingDoubling) {
         }
       }
     });
+  }
+}
+
+// Nor need there be any memory then.
+TEST(Classes, OfNoElements) {
+  for (const int size : {1, 2, 3}) {
+    ContextWorld world(size, {}, 3);
+    world.run([size](const ContextPtr& context) {
+      const std::vector<int*> none{nullptr, nullptr};
+      AllreduceRing<int>(context, none, 0).run();
+      AllreduceRingChunked<int>(context, none, 0).run();
+      AllreduceHalvingDoubling<int>(context, none, 0).run();
+      AllreduceBcube<int>(context, none, 0).run();
+      AllreduceLocal<int>(context, none, 0).run();
+      ReduceScatterHalvingDoubling<int>(
+          context, none, 0, std::vector<int>(static_cast<size_t>(size)))
+          .run();
+      AllgatherRing<int>(context, {nullptr, nullptr}, nullptr, 0).run();
+      BroadcastOneToAll<int>(context, none, 0, size - 1, 1).run();
+    });
+    EXPECT_EQ(0u, world.world().pending());
   }
 }
 

@@ -38,8 +38,10 @@ std::string checkAs(size_t which, const ContextPtr& context, Call call,
                     unsigned turn) {
   using internal::Reduction;
   constexpr Reduction kOfNumbers[] = {Reduction::kSum, Reduction::kMax,
-                                      Reduction::kMin, Reduction::kCustom};
-  call.reduction = kOfNumbers[turn % 4];
+                                      Reduction::kMin, Reduction::kCustom,
+                                      Reduction::kProduct};
+  // Every type holds the products of 8 ranks exactly.
+  call.reduction = kOfNumbers[turn % (context->size <= 8 ? 5 : 4)];
   if (std::is_floating_point_v<T> && turn % 3 == 0) {
     call.reduction = Reduction::kAverage;
   }
@@ -113,6 +115,7 @@ TEST_P(CollectivesTest, OperandsOfReductionsAreAligned) {
       checkReductions<Foreign<48, 16>>(context);
       checkReductions<Foreign<32, 32>>(context);
       checkReductions<Foreign<64, 64>>(context);
+      checkReductions<Foreign<100, 4>>(context);  // too long for any slot
     });
   }
 }
@@ -122,7 +125,7 @@ TEST_P(CollectivesTest, OfManyRanks) {
     run(size, [size](const ContextPtr& context) {
       for (size_t which = 0; which < kChecks; which++) {
         unsigned turn = static_cast<unsigned>(which) + 5 * size;
-        for (const size_t count : {0, 1, 37, 700}) {
+        for (const size_t count : {0, 1, 37, 700, 2500}) {
           const bool inPlace = turn % 3 == 0;
           EXPECT_EQ("", checkInTurn(which, context, count, inPlace, turn++));
         }
@@ -131,12 +134,19 @@ TEST_P(CollectivesTest, OfManyRanks) {
   }
 }
 
+// Of more ranks, each vector is as long as all blocks together.
 TEST_P(CollectivesTest, LongOnes) {
-  for (const int size : {2, 3}) {
-    run(size, [size](const ContextPtr& context) {
+  const std::pair<int, size_t> kCases[] = {
+      {2, 300001}, {3, 300001}, {5, 30001}};
+  for (const auto& [size, elements] : kCases) {
+    run(size, [size, elements](const ContextPtr& context) {
       for (size_t which = 0; which < kChecks; which++) {
+        const bool hasBlocks = which > 2;
+        const size_t count = size > 3 && hasBlocks
+                                 ? elements / static_cast<size_t>(size)
+                                 : elements;
         for (const bool inPlace : {false, true}) {
-          const Call call{300001, size - 1, inPlace, 0, 2};
+          const Call call{count, size - 1, inPlace, 0, 2};
           EXPECT_EQ("", checkCollective<double>(which, context, call));
         }
       }

@@ -9,7 +9,7 @@ using enum gloo::algorithms::Collective;
 
 constexpr std::string_view kFolding =
     "Rabenseifner, \"Optimization of Collective Reduction Operations\", ICCS "
-    "2004, section 4";
+    "2004, recursive vector halving and distance doubling";
 
 // Where no section is named, it is the paper's own name of the algorithm or of
 // the part that has it.
@@ -42,7 +42,7 @@ constexpr Description kDescriptions[] = {
      "2 (n - 1) rounds, 2 (n - 1) / n m moved, (n - 1) / n m reduced",
      "never with the parameters that are shipped: bcube takes fewer rounds",
      "Patarasuk, Yuan, \"Bandwidth optimal all-reduce algorithms for clusters "
-     "of workstations\", JPDC 69(2), 2009, section 3",
+     "of workstations\", JPDC 69(2), 2009, section 3 (ring)",
      5},
     {kAllreduce, "bcube",
      "As the ring, but in rounds of exchanges among as many ranks as the radix "
@@ -63,8 +63,9 @@ constexpr Description kDescriptions[] = {
      "One latency, if messages may overlap; memory for n vectors.",
      "1 round of n - 1 messages, (n - 1) m moved and reduced",
      "the smallest vectors of few ranks",
-     "Shah et al., \"MSCCL++: Rethinking GPU Communication Abstractions for AI "
-     "Inference\", arXiv 2504.09014, 2025, one-phase all-pairs",
+     "Shah et al., \"MSCCL++: Rethinking GPU Communication Abstractions for "
+     "Cutting-Edge AI Applications\", arXiv 2504.09014, 2025, one-phase "
+     "all-pairs",
      4},
     {kAllreduce, "in_order",
      "Each rank exchanges blocks with rank 0, then with rank 1, and so on, and "
@@ -88,7 +89,7 @@ constexpr Description kDescriptions[] = {
      "never with the parameters that are shipped: the chain moves half as much",
      "van de Geijn's algorithm: Thakur et al. 2005 (see reduce), section 4.2; "
      "Zhou et al., \"A Bandwidth-saving Optimization for MPI Broadcast "
-     "Collective Operation\", ICPPW 2015",
+     "Collective Operation\", ICPPW 2015, arXiv 1603.06809",
      6},
     {kBroadcast, "chain",
      "Segments flow from rank to rank. Once the pipeline is full, every link "
@@ -108,7 +109,7 @@ constexpr Description kDescriptions[] = {
      "log2 n rounds of a byte",
      "always, but for several hosts with several ranks each",
      "Hensgen, Finkel, Manber, \"Two algorithms for barrier synchronization\", "
-     "IJPP 17(1), 1988, section 3"},
+     "IJPP 17(1), 1988, dissemination"},
     {kReduce, "binomial",
      "Along a binomial tree towards the root: in each round half of the ranks "
      "that are left hand their sum over.",
@@ -259,7 +260,8 @@ constexpr Description kDescriptions[] = {
      "between hosts, 2 (k - 1) / k m inside",
      "large vectors of several hosts with several ranks each",
      "Träff, Hunold, \"Decomposing MPI Collectives for Exploiting Multi-lane "
-     "Communication\", CLUSTER 2020, full-lane allreduce",
+     "Communication\", CLUSTER 2020 (long: arXiv 1910.13373), full-lane "
+     "allreduce",
      6, 1, 3},
     {kAllreduce, "hierarchical_doubling",
      "The same with recursive doubling among the owners of each lane: fewer "

@@ -136,15 +136,30 @@ internal::CheckDetailsPtr Agreement::detailsOf(uint64_t tag,
   if (found == tags_.end()) {
     return nullptr;
   }
-  const Tag& t = found->second;
-  for (uint64_t i = 0; i < std::min(kRemembered, t.begun); i++) {
-    const uint64_t number = t.begun - i;
-    const Entry& entry = t.entries[number % t.entries.size()];
+  const uint64_t number = numberOf(found->second, word);
+  return number == 0 ? nullptr : found->second.details[number % kRemembered];
+}
+
+void Agreement::know(uint64_t tag, uint64_t word,
+                     const internal::CheckDetailsPtr& details) {
+  const auto found = tags_.find(tag);
+  if (found == tags_.end()) {
+    return;
+  }
+  if (const uint64_t number = numberOf(found->second, word); number != 0) {
+    found->second.details[number % kRemembered] = details;
+  }
+}
+
+uint64_t Agreement::numberOf(const Tag& tag, uint64_t word) {
+  for (uint64_t i = 0; i < std::min(kRemembered, tag.begun); i++) {
+    const uint64_t number = tag.begun - i;
+    const Entry& entry = tag.entries[number % tag.entries.size()];
     if (entry.number == number && entry.said.word == word) {
-      return t.details[number % kRemembered];
+      return number;
     }
   }
-  return nullptr;
+  return 0;
 }
 
 // The words of a peer come in the order of its operations, so those of one that

@@ -47,6 +47,9 @@ class Agreement {
                  const internal::CheckDetailsPtr& details = nullptr);
   // Of this rank's operation with that word; null: not known (any more).
   internal::CheckDetailsPtr detailsOf(uint64_t tag, uint64_t word) const;
+  // They are these, if it is remembered.
+  void know(uint64_t tag, uint64_t word,
+            const internal::CheckDetailsPtr& details);
 
   // A word has come from `peer`; `isMessage`: with a message, not from who
   // waits for one.
@@ -91,6 +94,8 @@ class Agreement {
   std::optional<Conflict> compare(int peer, uint64_t tag, uint64_t word,
                                   bool isMessage);
   static uint64_t numberOf(Tag& tag, int peer, uint16_t sequence);
+  // Of this rank's operation with that word; 0: forgotten, or never begun.
+  static uint64_t numberOf(const Tag& tag, uint64_t word);
   Tag& at(uint64_t tag);
   Tag& renew(uint64_t tag);
   static size_t sizeFor(const Tag& tag, uint64_t number);

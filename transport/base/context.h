@@ -63,6 +63,7 @@ class Context final : public transport::Context,
   // internal::Channel
   uint64_t begin(uint64_t slot, uint64_t check,
                  const internal::CheckDetailsPtr& details) override;
+  void contradict(const internal::Contradiction& what) override;
   void postSend(Operation& op, int dst, uint64_t slot, const void* data,
                 size_t bytes, uint64_t check, bool more) override;
   void postRecv(Operation& op, int src, uint64_t slot, void* data, size_t bytes,
@@ -230,8 +231,7 @@ class Context final : public transport::Context,
   // its kernels what others wrote. False, and the context has failed: refused.
   bool copyMemory(int device, void* to, const void* from, size_t bytes);
   bool makeVisible(int device);
-  // Sets op.region; null: the link needs none.
-  void registerFor(Operation& op, Rights rights);
+  void registerFor(Operation& op, Rights rights);  // op.region, if need be
   // Before that, see KeptMemory; true: it has, and all is looked up again.
   bool registerAhead(ProgressDomain::Lock& lock, const Operation& op,
                      Rights rights);
@@ -255,8 +255,7 @@ class Context final : public transport::Context,
   void close();
   void closePair(int peer);
   void closePairs() override;
-  // Somebody waits for a rank that has left.
-  void failLeft(int peer);
+  void failLeft(int peer);  // somebody waits for it, but it has left
   std::shared_ptr<const internal::Profile> profile() const { return profile_; }
 
   Pool<RecvEntry> entries;
@@ -292,6 +291,7 @@ class Context final : public transport::Context,
   void partUnlinked(Pair& pair);
   void failPending();
   bool dispute(int peer, const Dispute& mine, const std::string& text);
+  void failAfterDispute(int peer, const std::string& text);
   void endWith(internal::CausePtr cause);
 
   // context_operations.cc

@@ -2,7 +2,8 @@
 // where it is something that a word has only a hash of, the rank that notices
 // tells the other its details before the context fails, and the other, which
 // has its own, fails it: so all ranks are told both. Meanwhile the first takes
-// no data, and waits for kDisputeLimit at most.
+// no data, and waits for kDisputeLimit at most. In mapped memory both notice by
+// themselves, and have no details before: who is told first waits for its own.
 #include "gloo/common/string.h"
 #include "transport/base/context.h"
 
@@ -58,10 +59,32 @@ bool Context::dispute(int peer, const Dispute& mine, const std::string& text) {
   if (pair == nullptr || !pair->tell(mine)) {
     return false;
   }
-  dispute_ =
-      std::make_shared<Cause>(causeOf(Cause::Kind::kMismatch, peer, text));
-  device_->connector().wake(nonce_, kDisputeTimer, kDisputeLimit);
+  failAfterDispute(peer, text);
   return true;
+}
+
+// If nobody knows better until then.
+void Context::failAfterDispute(int peer, const std::string& text) {
+  if (dispute_ == nullptr) {
+    dispute_ =
+        std::make_shared<Cause>(causeOf(Cause::Kind::kMismatch, peer, text));
+    device_->connector().wake(nonce_, kDisputeTimer, kDisputeLimit);
+  }
+}
+
+void Context::contradict(const internal::Contradiction& what) {
+  auto lock = this->lock();
+  if (cause_ != nullptr) {
+    return;
+  }
+  const uint64_t tag = internal::tagOf(what.slot);
+  agreement_.know(tag, what.mine.word, what.details);
+  const std::string text = describeConflict(tag, what.mine, what.theirs,
+                                            what.details.get(), nullptr);
+  const int peer = what.theirs.rank;
+  if (!dispute(peer, {tag, what.mine, what.theirs.word, what.details}, text)) {
+    failNew(Cause::Kind::kMismatch, peer, text);
+  }
 }
 
 void Context::onDispute(const Dispute& theirs) {
@@ -74,6 +97,10 @@ void Context::onDispute(const Dispute& theirs) {
       (dispute_ != nullptr ||
        dispute(theirs.said.rank, {theirs.tag, mine, theirs.said.word, ours},
                text))) {
+    return;
+  }
+  if (theirs.details != nullptr && ours == nullptr) {
+    failAfterDispute(theirs.said.rank, text);
     return;
   }
   failNew(Cause::Kind::kMismatch, theirs.said.rank, text);

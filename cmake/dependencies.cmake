@@ -15,11 +15,6 @@ if(USE_REDIS)
   pkg_check_modules(hiredis REQUIRED IMPORTED_TARGET GLOBAL hiredis)
 endif()
 
-# cuda.h; the driver itself is looked for at run time.
-if(USE_CUDA)
-  find_package(CUDAToolkit REQUIRED)
-endif()
-
 # PkgConfig::hwloc: where memory, cores and devices are. Without it nothing is
 # placed.
 if(USE_HWLOC)

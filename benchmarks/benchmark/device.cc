@@ -39,6 +39,20 @@ std::vector<DevicePtr> makeTcpDevices(const Options& options) {
   return devices;
 }
 
+#if GLOO_HAVE_TRANSPORT_IBVERBS
+gloo::transport::ibverbs::attr ibverbsAttr(const Options& options,
+                                           const std::string& name) {
+  gloo::transport::ibverbs::attr attr;
+  attr.name = name;
+  attr.port = options.ibPort;
+  attr.index = options.ibIndex;
+  if (options.ibEagerBytes != 0) {
+    attr.eagerBytes = options.ibEagerBytes;
+  }
+  return attr;
+}
+#endif
+
 // One for each of the longer list of interfaces and RDMA devices.
 std::vector<DevicePtr> makeAutoDevices(const Options& options) {
   const std::vector<std::string> interfaces = interfacesOf(options);
@@ -48,9 +62,8 @@ std::vector<DevicePtr> makeAutoDevices(const Options& options) {
     gloo::transport::DeviceAttr attr;
     attr.tcp.iface = interfaces[i % interfaces.size()];
 #if GLOO_HAVE_TRANSPORT_IBVERBS
-    attr.ibverbs.name = ports > 0 ? options.ibDevices[i % ports] : "";
-    attr.ibverbs.port = options.ibPort;
-    attr.ibverbs.index = options.ibIndex;
+    attr.ibverbs =
+        ibverbsAttr(options, ports > 0 ? options.ibDevices[i % ports] : "");
 #endif
     devices.push_back(gloo::transport::CreateDevice(attr));
   }
@@ -65,11 +78,8 @@ std::vector<DevicePtr> makeIbverbsDevices(const Options& options) {
   }
   std::vector<DevicePtr> devices;
   for (const auto& name : names) {
-    gloo::transport::ibverbs::attr attr;
-    attr.name = name;
-    attr.port = options.ibPort;
-    attr.index = options.ibIndex;
-    devices.push_back(gloo::transport::ibverbs::CreateDevice(attr));
+    devices.push_back(
+        gloo::transport::ibverbs::CreateDevice(ibverbsAttr(options, name)));
   }
   return devices;
 }

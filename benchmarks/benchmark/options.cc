@@ -48,6 +48,9 @@ void addTransport(CLI::App& app, Options& options, Raw& raw) {
       ->allow_extra_args(false);
   app.add_option("--ib-port", options.ibPort, "port of the RDMA device; 1");
   app.add_option("--ib-index", options.ibIndex, "its GID index; -1: choose");
+  app.add_option(
+      "--ib-eager-bytes", options.ibEagerBytes,
+      "its longest message that is copied; not given: the library's");
   app.add_flag("--gpudirect", raw.gpuDirect, "use GPUDirect");
 }
 

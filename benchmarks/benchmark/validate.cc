@@ -64,6 +64,8 @@ void validateTransport(const Options& options) {
           "--tcp-device needs -t auto or tcp");
   require(any || options.transport == "ibverbs" || options.ibDevices.empty(),
           "--ib-device needs -t auto or ibverbs");
+  require(any || options.transport == "ibverbs" || options.ibEagerBytes == 0,
+          "--ib-eager-bytes needs -t auto or ibverbs");
   require(options.ibDevices.empty() || transportTrouble("ibverbs").empty(),
           "--ib-device: this build is without RDMA (USE_IBVERBS is off)");
   requireRange("--ib-port", options.ibPort, 1, 255);

@@ -12,6 +12,7 @@ import time
 
 import job
 import perftest
+import rdma_probe
 import rdma_report as report
 import results
 
@@ -20,6 +21,10 @@ STREAM_BYTES = 8 << 20  # that perftest moves for one figure
 # keep one for as long as a process or a second: latencies, which take a moment,
 # are measured so many times in each round, one program after the other.
 LATENCY_TURNS = 5
+# Of libgloo, which takes a second or two, or hangs.
+PROBE_BUDGET_MS = 30
+PROBE_TIMEOUT_S = 15
+LIBGLOO_TIMEOUT_S = 30
 
 
 class Step:
@@ -29,6 +34,7 @@ class Step:
         self.program = program
         self.label = label
         self.turns = turns
+        self.may_fail = program == "libgloo"  # hangs and crashes over RDMA
         self._run = run
 
     def attempt(self):
@@ -69,29 +75,45 @@ def _perftest_steps(device, timeout_s):
                    LATENCY_TURNS)
 
 
-def _program_steps(arguments, budget_ms, timeout_s):
-    benchmarks = os.path.join(arguments.build_dir, "benchmarks")
-    compare = os.path.join(benchmarks, "compare")
-    messages = os.path.join(compare, "compare_messages")
-    programs = [
-        ("ours", "latency", messages, [report.LATENCY_BYTES], LATENCY_TURNS),
-        ("ours", "streams", messages, report.STREAM_SIZES, 1),
-        ("ours", "allreduce", os.path.join(compare, "compare_ours"),
-         report.ALLREDUCE_SIZES, 1),
-        ("libgloo", "allreduce",
-         os.path.join(benchmarks, "peers", "libgloo", "peer_libgloo"),
-         report.ALLREDUCE_SIZES, 1)]
-    for name, what, path, sizes, turns in programs:
+def _runner(arguments, path, sizes, budget_ms, timeout_s):
+    """A function of the mode that runs the program: its rows."""
+    def run(mode):
+        return job.run([
+            [path, "--directory", "{directory}", "--transport", "ibverbs",
+             "--device", arguments.device, "--sizes", ",".join(map(str, sizes)),
+             "--budget", str(budget_ms), "--mode", mode, "--rank", str(rank),
+             "--size", "2"] for rank in range(2)], {}, timeout_s)
+    return run
+
+
+def _our_steps(arguments, budget_ms, timeout_s):
+    compare = os.path.join(arguments.build_dir, "benchmarks", "compare")
+    for what, program, sizes, turns in (
+            ("latency", "messages", [report.LATENCY_BYTES], LATENCY_TURNS),
+            ("streams", "messages", report.STREAM_SIZES, 1),
+            ("allreduce", "ours", report.ALLREDUCE_SIZES, 1)):
+        run = _runner(
+            arguments, os.path.join(compare, f"compare_{program}"), sizes,
+            budget_ms, timeout_s)
         for mode in ("busy", "default"):
-            def run(path=path, sizes=sizes, mode=mode):
-                commands = [
-                    [path, "--directory", "{directory}", "--transport",
-                     "ibverbs", "--device", arguments.device,
-                     "--sizes", ",".join(map(str, sizes)),
-                     "--budget", str(budget_ms), "--mode", mode,
-                     "--rank", str(rank), "--size", "2"] for rank in range(2)]
-                return job.run(commands, {}, timeout_s)
-            yield Step(name, f"{name}, {what}, {mode}", run, turns)
+            yield Step("ours", f"ours, {what}, {mode}",
+                       lambda run=run, mode=mode: run(mode), turns)
+
+
+def _libgloo_steps(arguments, budget_ms):
+    """The steps, and the table of what was tried first."""
+    sizes = report.ALLREDUCE_SIZES
+    path = os.path.join(arguments.build_dir, "benchmarks", "peers", "libgloo",
+                        "peer_libgloo")
+    probes = rdma_probe.probe_all(_runner(
+        arguments, path, sizes, PROBE_BUDGET_MS, PROBE_TIMEOUT_S))
+    steps = []
+    for mode, those in rdma_probe.fastest(probes, sizes).items():
+        run = _runner(arguments, path, those, budget_ms,
+                              LIBGLOO_TIMEOUT_S)
+        steps.append(Step("libgloo", f"libgloo, allreduce, {mode}",
+                          lambda run=run, mode=mode: run(mode)))
+    return steps, rdma_probe.table(probes, sizes)
 
 
 class Entrant:
@@ -104,7 +126,8 @@ class Entrant:
 
 
 def _measure(steps, rounds):
-    """The rows of all medians, and the labels of the steps that failed."""
+    """The rows of all medians, and the labels of the steps that failed but must
+    not."""
     collected, failed = results.Results(), []
     for number in range(rounds):
         first = number % len(steps)  # nobody always follows the same neighbour
@@ -115,7 +138,8 @@ def _measure(steps, rounds):
                     for row in rows:
                         collected.add(Entrant(step.program), row,
                                       number * LATENCY_TURNS + turn)
-    return collected.rows(), failed
+    return collected.rows(), [step.label for step in steps
+                              if step.label in failed and not step.may_fail]
 
 
 def _take(step, number, failed):
@@ -126,8 +150,8 @@ def _take(step, number, failed):
     except job.JobError as error:
         failed.append(step.label)
         rows = error.rows
-        print(f"rdma-compare: {step.label} is left out from now on: {error}",
-              file=sys.stderr)
+        print(f"rdma-compare: {step.label} did not complete and is left out "
+              f"from now on: {error}", file=sys.stderr)
     print(f"round {number}: {step.label}: {time.monotonic() - before:.0f} s",
           file=sys.stderr, flush=True)
     return rows
@@ -165,9 +189,11 @@ def main():
         if shutil.which(tool) is None:
             sys.exit(f"rdma-compare: {tool} is missing (package perftest)")
     timeout_s = 300  # of one step: a guest on a busy machine is slow
+    budget_ms = 50 if arguments.quick else 300
+    libgloo, tried = _libgloo_steps(arguments, budget_ms)
+    print(f"tried once, p50 in us; * is compared\n{tried}\n", flush=True)
     steps = [*_perftest_steps(arguments.device, timeout_s),
-             *_program_steps(arguments, 50 if arguments.quick else 300,
-                             timeout_s)]
+             *_our_steps(arguments, budget_ms, timeout_s), *libgloo]
     rows, failed = _measure(steps, arguments.rounds)
     verdicts = results.Verdicts()
     print(f"on {arguments.device}, medians of {arguments.rounds} rounds")

@@ -27,13 +27,17 @@ class Medians:
     def __init__(self, rows):
         self._rows = rows
 
-    def best(self, program, collective, size, mode=""):
-        """Least p50 among the modes that start so; None: not measured."""
-        times = [row["p50_us"] for row in self._rows
+    def fastest(self, program, collective, size, mode=""):
+        """Least p50 among the modes that start so, and which one's that is;
+        (None, "-"): not measured."""
+        times = [(row["p50_us"], row["mode"]) for row in self._rows
                  if (row["program"], row["collective"], row["bytes"])
                  == (program, collective, size)
                  and row["mode"].startswith(mode)]
-        return min(times, default=None)
+        return min(times, default=(None, "-"))
+
+    def best(self, *args):
+        return self.fastest(*args)[0]
 
 
 def _rate(size, time):
@@ -82,17 +86,19 @@ def _allreduces(medians, verdicts):
     body = []
     for size in ALLREDUCE_SIZES:
         mine = medians.best("ours", "allreduce", size)
-        peer = medians.best("libgloo", "allreduce", size)
-        waiting = [medians.best(program, "allreduce", size, "default")
-                   for program in ("ours", "libgloo")]
+        peer, name = medians.fastest("libgloo", "allreduce", size)
+        waiting, names = zip(*(
+            medians.fastest(program, "allreduce", size, "default")
+            for program in ("ours", "libgloo")))
         line = _line_time(medians, size)
         body.append([
-            size_name(size), *map(time_text, (mine, peer, *waiting, line)),
+            size_name(size), *map(time_text, (mine, peer)), name,
+            *map(time_text, waiting), names[1], time_text(line),
             _judged(ALLREDUCE_BARS, size, mine, peer, verdicts),
             _judged(WAITING_BARS, size, *waiting, verdicts),
             _judged(LINE_RATE_BARS, size, mine, line, verdicts)])
     return format_table(
-        ["bytes", "us", "libgloo", "waiting", "libgloo waiting",
+        ["bytes", "us", "libgloo", "by", "waiting", "libgloo waiting", "by",
          "ib_write_bw -b", "to libgloo", "waiting: to libgloo", "to line rate"],
         body)
 

@@ -41,6 +41,31 @@ static_assert(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX == 0);
 static_assert(sizeof(CUdeviceptr) == sizeof(Driver::Address));
 static_assert(sizeof(CUdevice) == sizeof(int));
 static_assert(CUDA_SUCCESS == 0);
+
+// Whether what is called as the one may be the other: as many parameters, and
+// each of the same size, since enumerations and pointers have other names here.
+// (What differs in number does not compile.)
+template <typename R, typename... A, typename S, typename... B>
+constexpr bool sameCall(R (*)(A...), S (*)(B...)) {
+  return sizeof(R) == sizeof(S) && ((sizeof(A) == sizeof(B)) && ...);
+}
+#define GLOO_CHECK_CUDA_CALL(ours, theirs) \
+  static_assert(sameCall(decltype(Driver::ours){}, decltype(&theirs){}))
+GLOO_CHECK_CUDA_CALL(pointerGetAttribute, cuPointerGetAttribute);
+GLOO_CHECK_CUDA_CALL(pointerSetAttribute, cuPointerSetAttribute);
+GLOO_CHECK_CUDA_CALL(deviceGetAttribute, cuDeviceGetAttribute);
+GLOO_CHECK_CUDA_CALL(primaryCtxRetain, cuDevicePrimaryCtxRetain);
+GLOO_CHECK_CUDA_CALL(primaryCtxRelease, cuDevicePrimaryCtxRelease);
+GLOO_CHECK_CUDA_CALL(ctxPushCurrent, cuCtxPushCurrent);
+GLOO_CHECK_CUDA_CALL(ctxPopCurrent, cuCtxPopCurrent);
+GLOO_CHECK_CUDA_CALL(streamCreate, cuStreamCreate);
+GLOO_CHECK_CUDA_CALL(streamDestroy, cuStreamDestroy);
+GLOO_CHECK_CUDA_CALL(streamSynchronize, cuStreamSynchronize);
+GLOO_CHECK_CUDA_CALL(memcpyAsync, cuMemcpyAsync);
+GLOO_CHECK_CUDA_CALL(getErrorString, cuGetErrorString);
+GLOO_CHECK_CUDA_CALL(handleForRange, cuMemGetHandleForAddressRange);
+GLOO_CHECK_CUDA_CALL(flushWrites, cuFlushGPUDirectRDMAWrites);
+#undef GLOO_CHECK_CUDA_CALL
 #endif
 
 namespace {
@@ -162,7 +187,8 @@ int attributeOf(const CudaDriver& driver, int attribute, int device) {
   return driver.deviceGetAttribute(&value, attribute, device) == 0 ? value : 0;
 }
 
-const char* const kNoDriver = "the CUDA driver is not loaded";
+const char* const kNoDriver =
+    "the CUDA driver (libcuda.so.1, a part of NVIDIA's driver) is not loaded";
 
 }  // namespace
 

@@ -75,6 +75,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--ranks 2 --tune x --largest 3", "--largest"},
         BadLine{"--all-algorithms allreduce", "--size"},
         BadLine{"--ranks 2 -t tcp --ib-device mlx5_0 allreduce", "--ib-device"},
+        BadLine{"--ranks 2 -t shm --ib-eager-bytes 4096 allreduce",
+                "--ib-eager-bytes"},
         BadLine{"--ranks 2 -t shm --tcp-device lo allreduce", "--tcp-device"},
         BadLine{"--ranks 2 --gpudirect allreduce", "CUDA"},
         BadLine{"--ranks 2 --elements 0 allreduce", "--elements"},

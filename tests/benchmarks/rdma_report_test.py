@@ -6,6 +6,8 @@ import unittest
 
 sys.path.insert(0, sys.argv.pop(1))
 
+import job  # noqa: E402
+import rdma_probe  # noqa: E402
 import rdma_report  # noqa: E402
 import results  # noqa: E402
 
@@ -62,7 +64,7 @@ class Report(unittest.TestCase):
                 row("ours", "allreduce", "busy", 4, 30),
                 row("ours", "allreduce", "default", 4, 201)]
         self.expect(rows, "0.30 <= 0.3 pass", "0.20 <= 0.2 FAIL",
-                    verdicts=(1, 1))
+                    "busy ring", "default ring", verdicts=(1, 1))
 
     def test_a_long_allreduce_is_held_to_libgloo_and_the_line(self):
         rows = [row("libgloo", "allreduce", "busy ring", MIB, 250),
@@ -70,6 +72,38 @@ class Report(unittest.TestCase):
                 row("ours", "allreduce", "busy", MIB, 240)]
         self.expect(rows, "0.96 <= 1 pass", "1.20 <= 1.15 FAIL",
                     verdicts=(1, 1))
+
+
+class Probing(unittest.TestCase):
+    TIMES = {"busy ring": (20, 30), "busy halving_doubling": (10, 40),
+             "default ring_chunked": (100, 90), "default bcube": (110, 80)}
+
+    def run_mode(self, mode):
+        """At two sizes; one hangs at the second, the others at once."""
+        rows = [row("libgloo", "allreduce", mode, size, time) for size, time
+                in zip((4, MIB), self.TIMES.get(mode, ()))]
+        if mode == "busy bcube":
+            rows = [row("libgloo", "allreduce", mode, 4, 1)]
+        if mode not in self.TIMES:
+            raise job.JobError("not done after 15 s", rows)
+        return rows
+
+    def test_the_fastest_that_completed_is_compared_at_each_size(self):
+        probes = rdma_probe.probe_all(self.run_mode)
+        self.assertEqual(
+            rdma_probe.fastest(probes, (4, KIB, MIB)),
+            {"busy bcube": [4], "busy ring": [MIB],
+             "default ring_chunked": [4], "default bcube": [MIB]})
+        lines = rdma_probe.table(probes, (4, MIB)).splitlines()
+        for line in ("busy bcube *1.00 - not done after 15 s",
+                     "busy ring 20.00 *30.00", "default ring - - not done "
+                     "after 15 s", "default bcube 110 *80.00"):
+            self.assertIn(line, [" ".join(text.split()) for text in lines])
+
+    def test_nothing_may_complete(self):
+        self.TIMES = {}
+        probes = rdma_probe.probe_all(self.run_mode)
+        self.assertEqual(rdma_probe.fastest(probes, (MIB,)), {})
 
 
 if __name__ == "__main__":

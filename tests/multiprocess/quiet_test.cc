@@ -2,8 +2,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
+#include <barrier>
+#include <string>
 #include <vector>
 
+#include "gloo/allreduce_halving_doubling.h"
+#include "gloo/allreduce_ring_chunked.h"
 #include "gloo/rendezvous/context.h"
 #include "tests/multiprocess/job.h"
 #include "tests/support/transports.h"
@@ -57,7 +62,23 @@ TEST(QuietTest, ALongWaitUsesLittleCpu) {
   job.group().joinAll();
 }
 
-class AllocationTest : public ::testing::TestWithParam<size_t> {};
+// To register memory with a device allocates as well, in its library.
+class AllocationTest : public ::testing::TestWithParam<size_t> {
+ protected:
+  // `operations` are repeated, with a peer who does the same.
+  static void expectNone(int times, const std::function<void()>& operations) {
+    const auto repeat = [&](int repetitions) {
+      for (int i = 0; i < repetitions * times; i++) {
+        operations();
+      }
+    };
+    repeat(10);
+    const uint64_t before = allocations();
+    repeat(5);
+    EXPECT_EQ(allocations() - before, 0u);
+    repeat(1);  // the other one may still be counting
+  }
+};
 
 // Two ranks in this process, so that all of it is counted.
 TEST_P(AllocationTest, SendAndReceiveInSteadyState) {
@@ -69,28 +90,19 @@ TEST_P(AllocationTest, SendAndReceiveInSteadyState) {
           std::vector<char> in(size);
           auto send = context->createUnboundBuffer(out.data(), size);
           auto recv = context->createUnboundBuffer(in.data(), size);
-          const auto round = [&] {
-            for (int i = 0; i < 100; i++) {
-              if (i % 2 == 0) {
-                recv->recv(peer, 5);
-                send->send(peer, 5);
-              } else {
-                send->send(peer, 5);
-                recv->recv(peer, 5);
-              }
-              recv->waitRecv();
-              send->waitSend();
+          bool receivesFirst = false;
+          expectNone(100, [&] {
+            receivesFirst = !receivesFirst;
+            if (receivesFirst) {
+              recv->recv(peer, 5);
+              send->send(peer, 5);
+            } else {
+              send->send(peer, 5);
+              recv->recv(peer, 5);
             }
-          };
-          for (int i = 0; i < 10; i++) {
-            round();
-          }
-          const uint64_t before = allocations();
-          for (int i = 0; i < 5; i++) {
-            round();
-          }
-          EXPECT_EQ(allocations() - before, 0u) << "rank " << context->rank;
-          round();  // the other one may still be counting
+            recv->waitRecv();
+            send->waitSend();
+          });
         });
 }
 
@@ -103,23 +115,50 @@ TEST_P(AllocationTest, BoundBuffersInSteadyState) {
           std::vector<char> in(size);
           auto recv = pair->createRecvBuffer(1, in.data(), size);
           auto send = pair->createSendBuffer(1, out.data(), size);
-          const auto round = [&] {
-            for (int i = 0; i < 100; i++) {
-              send->send();
-              recv->waitRecv();
-              send->waitSend();
-            }
-          };
-          for (int i = 0; i < 10; i++) {
-            round();
-          }
-          const uint64_t before = allocations();
-          for (int i = 0; i < 5; i++) {
-            round();
-          }
-          EXPECT_EQ(allocations() - before, 0u) << "rank " << context->rank;
-          round();
+          expectNone(100, [&] {
+            send->send();
+            recv->waitRecv();
+            send->waitSend();
+          });
         });
+}
+
+TEST_P(AllocationTest, PutsAndGetsInSteadyState) {
+  const size_t size = GetParam();
+  std::array<std::string, 2> keys;
+  std::barrier together(2);
+  spawn(Mode::kThreads, chosenTransport().make, 2,
+        [&](const std::shared_ptr<transport::Context>& context) {
+          std::vector<char> exported(size);
+          std::vector<char> local(size);
+          auto target = context->createUnboundBuffer(exported.data(), size);
+          auto own = context->createUnboundBuffer(local.data(), size);
+          keys[context->rank] = target->getRemoteKey()->serialize();
+          together.arrive_and_wait();
+          auto key = context->deserializeRemoteKey(keys[1 - context->rank]);
+          expectNone(20, [&] {
+            own->put(*key, 5, 0, 0, size);
+            own->waitSend();
+            own->get(*key, 5, 0, 0, size);
+            own->waitSend();
+            together.arrive_and_wait();  // so that both count at once
+          });
+        });
+}
+
+TEST_P(AllocationTest, AlgorithmObjectsInSteadyState) {
+  const int count = static_cast<int>(GetParam() / sizeof(float));
+  spawnContexts(
+      Mode::kThreads, chosenTransport().make, 2,
+      [&](const std::shared_ptr<Context>& context) {
+        std::vector<float> data(GetParam() / sizeof(float));
+        AllreduceHalvingDoubling<float> halving(context, {data.data()}, count);
+        AllreduceRingChunked<float> chunked(context, {data.data()}, count);
+        expectNone(10, [&] {
+          halving.run();
+          chunked.run();
+        });
+      });
 }
 
 INSTANTIATE_TEST_SUITE_P(Bytes, AllocationTest,

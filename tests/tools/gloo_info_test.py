@@ -1,5 +1,6 @@
 """gloo_info, run as its users run it. Usage: gloo_info_test.py PROGRAM"""
 
+import ctypes
 import json
 import subprocess
 import sys
@@ -32,6 +33,16 @@ class GlooInfo(unittest.TestCase):
         self.assertRegex(
             result.stdout,
             r"(?m)^the automatic device: auto, shm or .*tcp, \w+, listening on")
+
+    def test_a_cuda_driver_that_is_missing_is_named(self):
+        try:
+            ctypes.CDLL("libcuda.so.1")
+            says = "by the CUDA driver, "
+        except OSError:
+            says = (r"none, without the CUDA driver \(libcuda\.so\.1: .+\): "
+                    r"install NVIDIA's$")
+        self.assertRegex(run().stdout,
+                         "(?m)^memory of CUDA devices: " + says)
 
     def test_an_rdma_device_that_is_not_there_is_status_1(self):
         result = run("--ib-device", "no_such_device")

@@ -1,6 +1,6 @@
 // Debian's libgloo over TCP on the loopback interface or over ibverbs, in its
 // default mode or (--mode busy) with every pair in synchronous, busy-polling
-// mode.
+// mode; by each of its usual algorithms, or by one (--mode "busy bcube").
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/transport/ibverbs/device.h>
@@ -28,7 +28,9 @@ std::shared_ptr<gloo::transport::Device> makeDevice(
 class Libgloo : public measure::Program {
  public:
   explicit Libgloo(const measure::Arguments& arguments)
-      : busy_(arguments.mode == "busy"), transport_(arguments.transport) {
+      : busy_(arguments.mode.rfind("busy", 0) == 0),
+        algorithm_(algorithmOf(arguments.mode)),
+        transport_(arguments.transport) {
     auto device = makeDevice(arguments);
     auto context = std::make_shared<gloo::rendezvous::Context>(arguments.rank,
                                                                arguments.size);
@@ -43,13 +45,15 @@ class Libgloo : public measure::Program {
   }
 
   std::vector<std::string> modes(const std::string& collective) override {
+    const std::string prefix = busy_ ? "busy " : "default ";
+    if (!algorithm_.empty()) {
+      return {prefix + algorithm_};
+    }
     std::vector<std::string> names;
     for (const auto& algorithm : modesOf(collective)) {
-      // It refuses to send tagged messages on synchronous pairs. Over ibverbs
-      // only halving-doubling was seen to complete at every size.
-      if (transport_ == "tcp" ? !busy_ || algorithm != "new"
-                              : algorithm == "halving_doubling") {
-        names.push_back((busy_ ? "busy " : "default ") + algorithm);
+      // It refuses to send tagged messages on synchronous pairs.
+      if (!busy_ || algorithm != "new") {
+        names.push_back(prefix + algorithm);
       }
     }
     return names;
@@ -63,7 +67,14 @@ class Libgloo : public measure::Program {
   std::string links() override { return transport_; }
 
  private:
+  // Behind the blank; empty: all of them.
+  static std::string algorithmOf(const std::string& mode) {
+    const size_t blank = mode.find(' ');
+    return blank == std::string::npos ? "" : mode.substr(blank + 1);
+  }
+
   bool busy_;
+  const std::string algorithm_;
   const std::string transport_;
   std::shared_ptr<gloo::Context> context_;
 };

@@ -3,7 +3,9 @@
 #include <gloo/allgather.h>
 #include <gloo/allgather_ring.h>
 #include <gloo/allreduce.h>
+#include <gloo/allreduce_bcube.h>
 #include <gloo/allreduce_halving_doubling.h>
+#include <gloo/allreduce_ring.h>
 #include <gloo/allreduce_ring_chunked.h>
 #include <gloo/alltoall.h>
 #include <gloo/barrier.h>
@@ -14,6 +16,7 @@
 #include <gloo/reduce.h>
 #include <gloo/reduce_scatter.h>
 
+#include <stdexcept>
 #include <utility>
 
 namespace {
@@ -120,13 +123,22 @@ Operation prepareOperation(const ContextPtr& context, const Work& work,
     return prepared<gloo::BroadcastOneToAll<float>>(context, pointers,
                                                     elements);
   }
-  if (mode == "ring") {
+  if (mode == "ring" && work.collective == "allgather") {
     return prepared<gloo::AllgatherRing<float>>(
         context, std::vector<const float*>{work.input}, work.output,
         int(work.inputElements));
   }
+  if (mode == "ring") {
+    return prepared<gloo::AllreduceRing<float>>(context, pointers, elements);
+  }
+  if (mode == "bcube") {
+    return prepared<gloo::AllreduceBcube<float>>(context, pointers, elements);
+  }
   if (mode == "all_to_all") {
     return prepared<gloo::BarrierAllToAll>(context);
+  }
+  if (mode != "halving_doubling") {
+    throw std::runtime_error("unknown algorithm '" + mode + "'");
   }
   if (work.collective == "reduce_scatter") {
     return reduceScatter(context, work);

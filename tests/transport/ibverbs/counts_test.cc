@@ -5,12 +5,8 @@
 #include <barrier>
 #include <functional>
 
-#include "gloo/allgather.h"
-#include "gloo/allreduce.h"
-#include "gloo/broadcast.h"
 #include "gloo/internal/channel.h"
 #include "gloo/internal/statistics.h"
-#include "gloo/math.h"
 #include "tests/support/spawn.h"
 #include "tests/transport/contract/contract.h"
 #include "tests/transport/ibverbs/fake_devices.h"
@@ -27,15 +23,23 @@ constexpr uint64_t kSlot = 7;
 
 class VerbsCountsTest : public testing::Test {
  protected:
+  // Counts of a while, and what the peer has counted meanwhile.
+  struct Counted {
+    Statistics own;
+    Statistics peer;
+  };
+
   // One of two ranks. Both are threads, so that they can be in step without a
   // message.
   struct Rank {
     std::shared_ptr<transport::Device> device;
     ContextPtr context;
     std::barrier<>& meeting;
+    std::array<Statistics, 2>& noted;
 
     int number() const { return context->rank; }
     int peer() const { return 1 - context->rank; }
+    bool sends() const { return number() == 0; }  // where only one does
     // Both ranks are here, and have taken what the other one has sent.
     void meet() {
       meeting.arrive_and_wait();
@@ -45,9 +49,33 @@ class VerbsCountsTest : public testing::Test {
       meeting.arrive_and_wait();
     }
     Statistics now() const { return internal::statisticsOf(*device); }
+    // What `work` and the peer's cost, until all has been taken. To be called
+    // by both.
+    Counted count(const std::function<void()>& work) {
+      const Statistics before = now();
+      work();
+      meet();
+      noted[number()] = between(before, now());
+      meeting.arrive_and_wait();
+      const Counted counted{noted[number()], noted[peer()]};
+      meeting.arrive_and_wait();
+      return counted;
+    }
   };
 
   void TearDown() override { EXPECT_EQ(mistakesOfFakeVerbs(), ""); }
+
+  static Statistics between(const Statistics& before, Statistics after) {
+    for (const auto count :
+         {&Statistics::framesSent, &Statistics::advertsSent,
+          &Statistics::announcesSent, &Statistics::creditsSent,
+          &Statistics::allocations, &Statistics::registrations,
+          &Statistics::posts, &Statistics::doorbells, &Statistics::signalled,
+          &Statistics::completions, &Statistics::receiverNotReady}) {
+      after.*count -= before.*count;
+    }
+    return after;
+  }
 
   // Until the peers' ends are open, what is sent waits.
   static void greet(Rank& rank) {
@@ -59,76 +87,122 @@ class VerbsCountsTest : public testing::Test {
     EXPECT_TRUE(in.buffer->waitRecv());
   }
 
-  static void run(const std::function<void(Rank&)>& body) {
-    const DeviceMaker maker = fakeVerbsDevices(plainDevices());
+  static void run(const std::function<void(Rank&)>& body,
+                  const FakeDevices& devices = plainDevices()) {
+    const DeviceMaker maker = fakeVerbsDevices(devices);
     std::barrier meeting(2);
+    std::array<Statistics, 2> noted;
     spawnSeats(Mode::kThreads, 2, [&](Seat& seat) {
       auto device = maker();
       auto context = device->createContext(seat.rank, seat.size);
       context->setTimeout(contextTimeout());
       context->createAndConnectAllPairs(seat.store);
-      Rank rank{std::move(device), context, meeting};
+      Rank rank{std::move(device), context, meeting, noted};
       greet(rank);
       rank.meet();
       body(rank);
       rank.meet();
     });
   }
+
+  // Sends from rank 0 to rank 1, one after the other.
+  struct Sent {
+    Statistics sender;
+    Statistics receiver;
+  };
+  static Sent sendSmall(Rank& rank, Message& message, uint64_t sends) {
+    const Counted counted = rank.count([&] {
+      for (uint64_t i = 0; i < sends; i++) {
+        if (rank.sends()) {
+          message.buffer->send(1, kSlot);
+          EXPECT_TRUE(message.buffer->waitSend());
+        } else {
+          message.buffer->recv(0, kSlot);
+        }
+      }
+      for (uint64_t i = 0; i < sends && !rank.sends(); i++) {
+        EXPECT_TRUE(message.buffer->waitRecv());
+      }
+    });
+    return rank.sends() ? Sent{counted.own, counted.peer}
+                        : Sent{counted.peer, counted.own};
+  }
+  static void expectFewSignals(int sendQueue, uint64_t signalEvery);
 };
 
+// One request of `signalEvery` asks for a completion, however long the row is:
+// half of the send queue must come back while the rest is in use.
+void VerbsCountsTest::expectFewSignals(int sendQueue, uint64_t signalEvery) {
+  FakeDevices devices = plainDevices();
+  devices.attr.sendQueue = sendQueue;
+  run(
+      [=](Rank& rank) {
+        Message message(rank.context, 8);
+        while (sendSmall(rank, message, 1).sender.signalled == 0) {
+        }
+        uint64_t since = 0;  // the last that was signalled
+        for (const uint64_t sends : {1, 7, 8, 48, 64, 1000}) {
+          const auto [sender, receiver] = sendSmall(rank, message, sends);
+          SCOPED_TRACE(sends);
+          EXPECT_EQ(sender.posts, sends);
+          EXPECT_EQ(sender.framesSent, sends);
+          EXPECT_EQ(sender.signalled, (since + sends) / signalEvery);
+          since = (since + sends) % signalEvery;
+          // Those, and the messages that return credits, each of whose receives
+          // is posted again.
+          EXPECT_EQ(sender.completions,
+                    sender.signalled + receiver.creditsSent);
+          EXPECT_EQ(receiver.posts, receiver.creditsSent);
+          EXPECT_EQ(receiver.completions, sends + receiver.signalled);
+          EXPECT_THAT(receiver.creditsSent, Le(sends / 32 + 1));
+          // What waits for credits leaves with others.
+          EXPECT_THAT(sender.doorbells, Le(sends + receiver.creditsSent));
+          if (sends <= 8) {
+            EXPECT_EQ(sender.doorbells, sends + receiver.creditsSent);
+          }
+          EXPECT_EQ(sender.registrations + receiver.registrations, 0u);
+        }
+      },
+      devices);
+}
+
 TEST_F(VerbsCountsTest, SmallSendsInARowAskForFewCompletions) {
-  run([](Rank& rank) {
-    constexpr uint64_t kSends = 48;
-    Message message(rank.context, 8);
-    const Statistics before = rank.now();
-    for (uint64_t i = 0; i < kSends; i++) {
-      if (rank.number() == 0) {
-        message.buffer->send(1, kSlot);
-        EXPECT_TRUE(message.buffer->waitSend());
-      } else {
-        message.buffer->recv(0, kSlot);
-      }
-    }
-    rank.meet();
-    const Statistics after = rank.now();
-    if (rank.number() == 0) {
-      EXPECT_EQ(after.posts - before.posts, kSends);
-      EXPECT_EQ(after.framesSent - before.framesSent, kSends);
-      EXPECT_THAT(after.signalled - before.signalled, Le(kSends / 8 + 2));
-      // And one of the message that returns credits, whose receive is posted
-      // again.
-      EXPECT_THAT(after.completions - before.completions, Le(kSends / 8 + 3));
-      EXPECT_THAT(after.doorbells - before.doorbells, Le(kSends + 1));
-    }
-    for (uint64_t i = 0; i < kSends && rank.number() == 1; i++) {
-      EXPECT_TRUE(message.buffer->waitRecv());
-    }
-  });
+  expectFewSignals(128, 8);  // by default: n / 8
+}
+
+TEST_F(VerbsCountsTest, AndWithAShortSendQueue) {
+  expectFewSignals(32, 8);
+  EXPECT_EQ(mistakesOfFakeVerbs(), "");
+  expectFewSignals(16, 4);
 }
 
 TEST_F(VerbsCountsTest, AReceiveThatCameFirstCostsOneAdvertAndOneWrite) {
   run([](Rank& rank) {
     Message message(rank.context, kLarge);
     for (int round = 0; round < 3; round++) {
-      const Statistics before = rank.now();
-      if (rank.number() == 1) {
-        message.buffer->recv(0, kSlot);
-      }
-      rank.meet();
-      if (rank.number() == 0) {
-        message.buffer->send(1, kSlot);
-        EXPECT_TRUE(message.buffer->waitSend());
-      } else {
-        EXPECT_TRUE(message.buffer->waitRecv());
-      }
-      rank.meet();
-      const Statistics after = rank.now();
-      const bool sends = rank.number() == 0;
-      EXPECT_EQ(after.posts - before.posts, 1u);  // the write; the advert
-      EXPECT_EQ(after.doorbells - before.doorbells, 1u);
-      EXPECT_EQ(after.advertsSent - before.advertsSent, sends ? 0u : 1u);
-      EXPECT_EQ(after.announcesSent, before.announcesSent);
-      EXPECT_EQ(after.registrations - before.registrations, round == 0 ? 1 : 0);
+      const Counted counted = rank.count([&] {
+        if (!rank.sends()) {
+          message.buffer->recv(0, kSlot);
+        }
+        rank.meet();
+        if (rank.sends()) {
+          message.buffer->send(1, kSlot);
+          EXPECT_TRUE(message.buffer->waitSend());
+        } else {
+          EXPECT_TRUE(message.buffer->waitRecv());
+        }
+      });
+      const Statistics& own = counted.own;
+      EXPECT_EQ(own.posts, 1u);  // the write; the advert
+      EXPECT_EQ(own.doorbells, 1u);
+      EXPECT_EQ(own.advertsSent, rank.sends() ? 0u : 1u);
+      EXPECT_EQ(own.announcesSent, 0u);
+      // The write's memory is free when it is complete; of adverts one of 8
+      // asks. And what the peer says completes a receive.
+      EXPECT_EQ(own.signalled, rank.sends() ? 1u : 0u);
+      EXPECT_EQ(own.completions, own.signalled + 1);
+      EXPECT_EQ(own.registrations, round == 0 ? 1u : 0u);
+      EXPECT_THAT(own.allocations, Le(round == 0 ? 1u : 0u));
     }
   });
 }
@@ -136,23 +210,29 @@ TEST_F(VerbsCountsTest, AReceiveThatCameFirstCostsOneAdvertAndOneWrite) {
 TEST_F(VerbsCountsTest, ASendThatCameFirstCostsOneAnnouncementMore) {
   run([](Rank& rank) {
     Message message(rank.context, kLarge);
-    const Statistics before = rank.now();
-    if (rank.number() == 0) {
-      message.buffer->send(1, kSlot);
+    for (int round = 0; round < 3; round++) {
+      const Counted counted = rank.count([&] {
+        if (rank.sends()) {
+          message.buffer->send(1, kSlot);
+        }
+        rank.meet();
+        if (rank.sends()) {
+          EXPECT_TRUE(message.buffer->waitSend());
+        } else {
+          message.buffer->recv(0, kSlot);
+          EXPECT_TRUE(message.buffer->waitRecv());
+        }
+      });
+      const Statistics& own = counted.own;
+      EXPECT_EQ(own.posts, rank.sends() ? 2u : 1u);
+      EXPECT_EQ(own.doorbells, rank.sends() ? 2u : 1u);
+      EXPECT_EQ(own.announcesSent, rank.sends() ? 1u : 0u);
+      EXPECT_EQ(own.advertsSent, rank.sends() ? 0u : 1u);
+      EXPECT_EQ(own.signalled, rank.sends() ? 1u : 0u);
+      // The write and the advert; the announcement and the write.
+      EXPECT_EQ(own.completions, 2u);
+      EXPECT_EQ(own.registrations, round == 0 ? 1u : 0u);
     }
-    rank.meet();
-    if (rank.number() == 0) {
-      EXPECT_TRUE(message.buffer->waitSend());
-    } else {
-      message.buffer->recv(0, kSlot);
-      EXPECT_TRUE(message.buffer->waitRecv());
-    }
-    rank.meet();
-    const Statistics after = rank.now();
-    const bool sends = rank.number() == 0;
-    EXPECT_EQ(after.posts - before.posts, sends ? 2u : 1u);
-    EXPECT_EQ(after.announcesSent - before.announcesSent, sends ? 1u : 0u);
-    EXPECT_EQ(after.advertsSent - before.advertsSent, sends ? 0u : 1u);
   });
 }
 
@@ -189,25 +269,34 @@ TEST_F(VerbsCountsTest, ABoundSendIsOneWriteAndNothingElse) {
       auto recv =
           pair.createRecvBuffer(static_cast<int>(bytes), place.data(), bytes);
       rank.meet();
-      for (int round = 0; round < 3; round++) {
-        const Statistics before = rank.now();
-        if (rank.number() == 0) {
-          send->send();
-          send->waitSend();
-        } else {
-          recv->waitRecv();
-        }
-        rank.meet();
-        const Statistics after = rank.now();
+      // Of sends from the request itself one of 8 asks for a completion; of the
+      // others each, since it says when the memory is free.
+      uint64_t signalled = 0;
+      uint64_t doorbells = 0;
+      for (int round = 0; round < 16; round++) {
+        const Counted counted = rank.count([&] {
+          if (rank.sends()) {
+            send->send();
+            send->waitSend();
+          } else {
+            recv->waitRecv();
+          }
+        });
+        const Statistics& own = counted.own;
         // What fits into the request itself needs no registration.
         const uint64_t first =
-            round == 0 && rank.number() == 0 && bytes == kLarge ? 1 : 0;
-        EXPECT_EQ(after.posts - before.posts, rank.number() == 0 ? 1u : 0u);
-        EXPECT_EQ(after.registrations - before.registrations, first);
-        EXPECT_EQ(after.advertsSent, before.advertsSent);
-        EXPECT_EQ(after.allocations, before.allocations);
-        rank.meet();
+            round == 0 && rank.sends() && bytes == kLarge ? 1 : 0;
+        EXPECT_EQ(own.posts, rank.sends() ? 1u : 0u);
+        EXPECT_EQ(own.completions, rank.sends() ? own.signalled : 1u);
+        EXPECT_EQ(own.registrations, first);
+        EXPECT_EQ(own.advertsSent + own.announcesSent + own.framesSent, 0u);
+        EXPECT_EQ(own.allocations, 0u);
+        signalled += own.signalled;
+        doorbells += own.doorbells;
       }
+      EXPECT_EQ(signalled, rank.sends() ? bytes == kLarge ? 16u : 2u : 0u);
+      // One each; receives are posted again 16 at a time.
+      EXPECT_EQ(doorbells, rank.sends() ? 16u : 1u);
     });
   }
 }
@@ -265,65 +354,37 @@ TEST_F(VerbsCountsTest, SteadyStateRegistersAndAllocatesNothing) {
   });
 }
 
-TEST_F(VerbsCountsTest, ACollectiveRegistersAVectorNotEachOfItsMessages) {
-  spawnContexts(Mode::kThreads, fakeVerbsDevices(plainDevices()), 2,
-                [](const std::shared_ptr<Context>& context) {
-                  std::vector<float> data(kLarge, 1);
-                  AllreduceOptions options(context);
-                  options.setOutput(data.data(), data.size());
-                  void (*add)(void*, const void*, const void*, size_t) =
-                      &sum<float>;
-                  options.setReduceFunction(add);
-                  allreduce(options);  // makes scratch memory
-                  const auto& device = *context->getDevice();
-                  const auto before = internal::statisticsOf(device);
-                  allreduce(options);
-                  const auto after = internal::statisticsOf(device);
-                  EXPECT_GT(after.directSent - before.directSent, 4u);
-                  // To be sent and to be written by the peer.
-                  EXPECT_EQ(after.registrations - before.registrations, 1u);
-                  EXPECT_THAT(data, testing::Each(4.0f));
-                });
-}
-
-// The caller's buffers, whichever part of them a message is of.
-TEST_F(VerbsCountsTest, ACollectiveRegistersKeptBuffersOnce) {
-  const auto body = [](const std::shared_ptr<Context>& context) {
-    const auto size = static_cast<size_t>(context->size);
-    std::vector<float> data(kLarge * size, 1);
-    std::vector<float> all(kLarge * size);
-    const std::shared_ptr<transport::UnboundBuffer> in =
-        context->createUnboundBuffer(data.data(), kLarge * sizeof(float));
-    const std::shared_ptr<transport::UnboundBuffer> out =
-        context->createUnboundBuffer(all.data(), all.size() * sizeof(float));
-    const auto run = [&] {
-      AllreduceOptions sums(context);
-      sums.setOutput<float>(in);
-      void (*add)(void*, const void*, const void*, size_t) = &sum<float>;
-      sums.setReduceFunction(add);
-      allreduce(sums);
-      AllgatherOptions gather(context);
-      gather.setInput<float>(in);
-      gather.setOutput<float>(out);
-      allgather(gather);
-      BroadcastOptions spread(context);
-      spread.setOutput<float>(out);
-      spread.setRoot(1);
-      broadcast(spread);
-    };
-    run();  // also makes scratch memory
-    const auto& device = *context->getDevice();
-    const auto before = internal::statisticsOf(device);
-    run();
-    run();
-    const auto after = internal::statisticsOf(device);
-    EXPECT_GT(after.directSent - before.directSent, 4u);
-    EXPECT_EQ(after.registrations - before.registrations, 0u);
-    const auto sum = static_cast<float>(size * size * size);
-    EXPECT_THAT(all, testing::Each(sum));
-  };
-  for (const int size : {2, 3}) {
-    spawnContexts(Mode::kThreads, fakeVerbsDevices(plainDevices()), size, body);
+// Of the target neither processor nor queue pair has anything to do.
+TEST_F(VerbsCountsTest, APutIsOneWriteAndAGetOneRead) {
+  std::array<std::string, 2> keys;
+  for (const size_t bytes : {size_t{8}, kLarge}) {
+    run([&](Rank& rank) {
+      Message exported(rank.context, bytes);
+      Message local(rank.context, bytes);
+      keys[rank.number()] = exported.buffer->getRemoteKey()->serialize();
+      rank.meet();
+      const auto key = rank.context->deserializeRemoteKey(keys[rank.peer()]);
+      for (int round = 0; round < 3; round++) {
+        for (const bool puts : {true, false}) {
+          const Counted counted = rank.count([&] {
+            if (rank.sends()) {
+              puts ? local.buffer->put(*key, kSlot, 0, 0, bytes)
+                   : local.buffer->get(*key, kSlot, 0, 0, bytes);
+              EXPECT_TRUE(local.buffer->waitSend());
+            }
+          });
+          const Statistics& own = counted.own;
+          const uint64_t one = rank.sends() ? 1 : 0;
+          EXPECT_EQ(own.posts, one);
+          EXPECT_EQ(own.doorbells, one);
+          EXPECT_EQ(own.signalled, one);
+          EXPECT_EQ(own.completions, one);
+          EXPECT_EQ(own.framesSent, 0u);
+          EXPECT_THAT(own.registrations, Le(round == 0 ? one : 0));
+          EXPECT_THAT(own.allocations, Le(round == 0 ? one : 0));
+        }
+      }
+    });
   }
 }
 

@@ -285,6 +285,28 @@ void expectRefused(const DeviceMaker& maker, const std::string& name) {
   });
 }
 
+// All memory is the host's, and what is only for that of devices names what it
+// would need.
+TEST_F(CudaMemoryTest, WithoutTheDriverThereIsNone) {
+  const int memory = 1;
+  ASSERT_EQ(internal::cudaDriver(), nullptr);  // nothing here loads it
+  EXPECT_EQ(internal::cudaDeviceOf(&memory), -1);
+  EXPECT_FALSE(internal::canExportCuda(0));
+  EXPECT_EQ(internal::flushCuda(0), "");
+  internal::synchroniseCopies(&memory);
+  int copy = 0;
+  internal::DmaBuf handle;
+  for (const std::string& text :
+       {internal::copyCuda(0, &copy, &memory, sizeof(copy)),
+        internal::exportCuda(0, &memory, sizeof(memory), &handle)}) {
+    EXPECT_EQ(
+        text,
+        "the CUDA driver (libcuda.so.1, a part of NVIDIA's driver) is not "
+        "loaded");
+  }
+  EXPECT_EQ(handle.fd, -1);
+}
+
 TEST_F(CudaMemoryTest, TransportsThatCannotReachItSaySo) {
   start();
   expectRefused(

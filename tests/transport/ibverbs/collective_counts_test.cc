@@ -1,0 +1,112 @@
+// What a collective has registered: counts, which no noise changes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "gloo/allgather.h"
+#include "gloo/allreduce.h"
+#include "gloo/allreduce_halving_doubling.h"
+#include "gloo/broadcast.h"
+#include "gloo/internal/statistics.h"
+#include "gloo/math.h"
+#include "tests/support/spawn.h"
+#include "tests/transport/ibverbs/fake_devices.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+constexpr size_t kLarge = 1 << 20;
+
+class VerbsCollectiveCountsTest : public testing::Test {
+ protected:
+  void TearDown() override { EXPECT_EQ(mistakesOfFakeVerbs(), ""); }
+};
+
+TEST_F(VerbsCollectiveCountsTest,
+       ACollectiveRegistersAVectorNotEachOfItsMessages) {
+  spawnContexts(Mode::kThreads, fakeVerbsDevices(plainDevices()), 2,
+                [](const std::shared_ptr<Context>& context) {
+                  std::vector<float> data(kLarge, 1);
+                  AllreduceOptions options(context);
+                  options.setOutput(data.data(), data.size());
+                  void (*add)(void*, const void*, const void*, size_t) =
+                      &sum<float>;
+                  options.setReduceFunction(add);
+                  allreduce(options);  // makes scratch memory
+                  const auto& device = *context->getDevice();
+                  const auto before = internal::statisticsOf(device);
+                  allreduce(options);
+                  const auto after = internal::statisticsOf(device);
+                  EXPECT_GT(after.directSent - before.directSent, 4u);
+                  // To be sent and to be written by the peer.
+                  EXPECT_EQ(after.registrations - before.registrations, 1u);
+                  EXPECT_EQ(std::count(data.begin(), data.end(), 4.0f), kLarge);
+                });
+}
+
+// The caller's buffers, whichever part of them a message is of.
+TEST_F(VerbsCollectiveCountsTest, ACollectiveRegistersKeptBuffersOnce) {
+  const auto body = [](const std::shared_ptr<Context>& context) {
+    const auto size = static_cast<size_t>(context->size);
+    std::vector<float> data(kLarge * size, 1);
+    std::vector<float> all(kLarge * size);
+    const std::shared_ptr<transport::UnboundBuffer> in =
+        context->createUnboundBuffer(data.data(), kLarge * sizeof(float));
+    const std::shared_ptr<transport::UnboundBuffer> out =
+        context->createUnboundBuffer(all.data(), all.size() * sizeof(float));
+    const auto run = [&] {
+      AllreduceOptions sums(context);
+      sums.setOutput<float>(in);
+      void (*add)(void*, const void*, const void*, size_t) = &sum<float>;
+      sums.setReduceFunction(add);
+      allreduce(sums);
+      AllgatherOptions gather(context);
+      gather.setInput<float>(in);
+      gather.setOutput<float>(out);
+      allgather(gather);
+      BroadcastOptions spread(context);
+      spread.setOutput<float>(out);
+      spread.setRoot(1);
+      broadcast(spread);
+    };
+    run();  // also makes scratch memory
+    const auto& device = *context->getDevice();
+    const auto before = internal::statisticsOf(device);
+    run();
+    run();
+    const auto after = internal::statisticsOf(device);
+    EXPECT_GT(after.directSent - before.directSent, 4u);
+    EXPECT_EQ(after.registrations - before.registrations, 0u);
+    const auto sum = static_cast<float>(size * size * size);
+    EXPECT_EQ(std::count(all.begin(), all.end(), sum), kLarge * context->size);
+  };
+  for (const int size : {2, 3}) {
+    spawnContexts(Mode::kThreads, fakeVerbsDevices(plainDevices()), size, body);
+  }
+}
+
+// As the older classes, whose memory is known when they are made.
+TEST_F(VerbsCollectiveCountsTest, AnAlgorithmObjectRegistersOnce) {
+  spawnContexts(
+      Mode::kThreads, fakeVerbsDevices(plainDevices()), 2,
+      [](const std::shared_ptr<Context>& context) {
+        std::vector<float> data(kLarge, 1);
+        AllreduceHalvingDoubling<float> sums(context, {data.data()}, kLarge);
+        sums.run();  // also makes scratch memory
+        sums.run();
+        const auto& device = *context->getDevice();
+        const auto before = internal::statisticsOf(device);
+        sums.run();
+        sums.run();
+        const auto after = internal::statisticsOf(device);
+        EXPECT_GT(after.directSent, before.directSent);
+        EXPECT_EQ(after.registrations, before.registrations);
+        EXPECT_EQ(after.allocations, before.allocations);
+        EXPECT_EQ(std::count(data.begin(), data.end(), 16.0f), kLarge);
+      });
+}
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

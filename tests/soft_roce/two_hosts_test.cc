@@ -19,7 +19,7 @@ using std::chrono::seconds;
 
 constexpr seconds kKnown(1);
 
-void waitForVictim(Child &child, const std::shared_ptr<Context> &context) {
+void waitForVictim(Child& child, const std::shared_ptr<Context>& context) {
   if (context->rank == 1) {
     child.hear();
   } else {
@@ -27,9 +27,25 @@ void waitForVictim(Child &child, const std::shared_ptr<Context> &context) {
   }
 }
 
-TEST_F(TwoHostsTest, AProcessOnTheOtherOneIsKilled) {
-  Job job(options(1), &waitForVictim);
+// Pairs that are there from the start, or made at their first use.
+class EachWayTest : public TwoHostsTest,
+                    public ::testing::WithParamInterface<bool> {
+ protected:
+  Job::Options pair() const {
+    Job::Options options = this->options(1);
+    options.lazy = GetParam();
+    return options;
+  }
+};
+
+TEST_P(EachWayTest, AProcessOnTheOtherOneIsKilled) {
+  Job job(pair(), [](Child& child, const std::shared_ptr<Context>& context) {
+    exchangeRing(*context, 2, 1);
+    child.say("now");
+    waitForVictim(child, context);
+  });
   job.go();
+  job.group().expectAll("now");
   meet("connected");
   if (hosts().own == 1) {
     say("harmed");
@@ -46,13 +62,12 @@ TEST_F(TwoHostsTest, AProcessOnTheOtherOneIsKilled) {
   job.group().joinAll();
 }
 
-TEST_F(TwoHostsTest, AProcessOnTheOtherOneIsStopped) {
+TEST_P(EachWayTest, AProcessOnTheOtherOneIsStopped) {
   constexpr seconds kTimeout(4);
-  Job job(options(1),
-          [&](Child &child, const std::shared_ptr<Context> &context) {
-            context->setTimeout(kTimeout);
-            waitForVictim(child, context);
-          });
+  Job job(pair(), [&](Child& child, const std::shared_ptr<Context>& context) {
+    context->setTimeout(kTimeout);
+    waitForVictim(child, context);
+  });
   if (hosts().own == 1) {
     job.group().expectAll("connected");
     job.group().signal(0, SIGSTOP);
@@ -73,12 +88,34 @@ TEST_F(TwoHostsTest, AProcessOnTheOtherOneIsStopped) {
   job.group().joinAll();
 }
 
+// Ranks of both leave as soon as they are done: nobody sees an error.
+TEST_P(EachWayTest, ARankThatIsDoneLeaves) {
+  for (const int first : {0, 1}) {
+    Job::Options four = this->options(2, MakeString("leaves", first));
+    four.lazy = GetParam();
+    Job job(four, [&](Child&, const std::shared_ptr<Context>& context) {
+      lastOperations(*context, first, first == 0 ? 64 : 100000);
+    });
+    job.go();
+    for (int process = 0; process < 2; process++) {
+      const Failure failure = job.failure(process, seconds(60) * patience());
+      EXPECT_EQ(failure.type, "none") << failure.text;
+    }
+    job.group().joinAll();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, EachWayTest, ::testing::Bool(),
+                         [](const auto& info) {
+                           return info.param ? "lazy" : "eager";
+                         });
+
 // ---- Several ranks on each: shared memory inside, RDMA between. ----
 
 class MixedHostsTest : public TwoHostsTest {
-protected:
+ protected:
   // With the algorithms that GLOO_ALGORITHM is to name.
-  Job::Options mixed(const std::string &algorithms) const {
+  Job::Options mixed(const std::string& algorithms) const {
     Job::Options options = this->options(2, algorithms);
     options.device = [algorithms](int) {
       setenv("GLOO_ALGORITHM", algorithms.c_str(), 1);
@@ -90,7 +127,7 @@ protected:
   }
 
   // Both ranks of this guest end without an error.
-  static void expectSuccess(Job &job) {
+  static void expectSuccess(Job& job) {
     for (int process = 0; process < 2; process++) {
       const Failure failure =
           job.failure(process, std::chrono::seconds(60) * patience());
@@ -101,11 +138,11 @@ protected:
 };
 
 // Of hosts 0, 1, 0, 1.
-std::string wrongLinks(const std::shared_ptr<Context> &context) {
-  transport::Context &ranks = testing_support::Inside::of(context);
+std::string wrongLinks(const std::shared_ptr<Context>& context) {
+  transport::Context& ranks = testing_support::Inside::of(context);
   for (int peer = 0; peer < context->size; peer++) {
     const std::string link =
-        dynamic_cast<internal::Channel &>(ranks).linkName(peer);
+        dynamic_cast<internal::Channel&>(ranks).linkName(peer);
     const bool isNear = peer % 2 == context->rank % 2;
     if (peer != context->rank && link != (isNear ? "shm" : "ibverbs")) {
       return MakeString("rank ", peer, " is reached over ", link);
@@ -115,9 +152,9 @@ std::string wrongLinks(const std::shared_ptr<Context> &context) {
 }
 
 TEST_F(MixedHostsTest, HierarchicalCollectivesGiveWhatTheOracleSays) {
-  for (const char *allreduce : {"hierarchical_ring", "hierarchical_doubling"}) {
+  for (const char* allreduce : {"hierarchical_ring", "hierarchical_doubling"}) {
     Job job(mixed(testing_support::hierarchicalWith(allreduce)),
-            [](Child &, const std::shared_ptr<Context> &context) {
+            [](Child&, const std::shared_ptr<Context>& context) {
               EXPECT_EQ("", wrongLinks(context));
               EXPECT_EQ("", testing_support::checkOnHosts(context, {0, 1, 0, 1},
                                                           {0, 1, 300, 20001}));
@@ -130,12 +167,12 @@ TEST_F(MixedHostsTest, HierarchicalCollectivesGiveWhatTheOracleSays) {
 // Each sends half of a vector to the other host; in a ring of all ranks, where
 // every neighbour is on the other host, one and a half.
 TEST_F(MixedHostsTest, HierarchicalOnesSendLessToTheOtherHost) {
-  constexpr const char *kCounter =
+  constexpr const char* kCounter =
       "/sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts";
   std::vector<uint64_t> packets;
-  for (const char *algorithm : {"hierarchical_ring", "ring"}) {
+  for (const char* algorithm : {"hierarchical_ring", "ring"}) {
     Job job(mixed(MakeString("allreduce=", algorithm)),
-            [](Child &, const std::shared_ptr<Context> &context) {
+            [](Child&, const std::shared_ptr<Context>& context) {
               const testing_support::Call call{1 << 18, 0, false, 0, 1};
               EXPECT_EQ("",
                         testing_support::checkAllreduce<float>(context, call));
@@ -152,9 +189,9 @@ TEST_F(MixedHostsTest, HierarchicalOnesSendLessToTheOtherHost) {
 
 // The victim is in the middle of collectives, as all are.
 TEST_F(MixedHostsTest, AProcessOfOneIsKilledAndAllKnow) {
-  constexpr int kVictim = 3; // process 1 of guest 1
+  constexpr int kVictim = 3;  // process 1 of guest 1
   Job job(mixed(testing_support::hierarchicalWith("hierarchical_ring")),
-          [](Child &child, const std::shared_ptr<Context> &context) {
+          [](Child& child, const std::shared_ptr<Context>& context) {
             for (int turn = 0;; turn++) {
               testing_support::compareBits(context, 1000);
               if (turn == 3) {
@@ -184,6 +221,6 @@ TEST_F(MixedHostsTest, AProcessOfOneIsKilledAndAllKnow) {
   job.group().joinAll();
 }
 
-} // namespace
-} // namespace test
+}  // namespace
+}  // namespace test
 GLOO_NAMESPACE_END

@@ -130,6 +130,9 @@ std::shared_ptr<gloo::rendezvous::Store> makeStore(const Options& options) {
                                                            options.redisPort);
   }
 #endif
+  if (!options.storeUrl.empty()) {
+    store = gloo::rendezvous::openStore(options.storeUrl, options.rank);
+  }
   if (store == nullptr) {
     store = std::make_shared<gloo::rendezvous::FileStore>(options.sharedPath);
   }

@@ -31,6 +31,9 @@ void addParticipants(CLI::App& app, Options& options) {
                  "of the keys in the store: new for each run");
   app.add_option("--shared-path", options.sharedPath,
                  "directory of a file store, instead of Redis");
+  app.add_option("--store", options.storeUrl,
+                 "URL of any store, instead; tcp://HOST:PORT is served by "
+                 "rank 0");
 }
 
 void addTransport(CLI::App& app, Options& options, Raw& raw) {

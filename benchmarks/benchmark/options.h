@@ -20,6 +20,7 @@ struct Options {
   int redisPort = 6379;
   std::string prefix = "prefix";
   std::string sharedPath;
+  std::string storeUrl;  // as rendezvous::openStore takes it
 
   // Over what.
   std::string transport = "auto";

@@ -29,13 +29,22 @@ void requireRange(const char* option, int64_t value, int64_t low,
 constexpr int kMaxRanks = 65536;
 constexpr int kMaxLocalRanks = 256;
 
+int stores(const Options& options) {
+  int given = 0;
+  for (const auto* store :
+       {&options.redisHost, &options.sharedPath, &options.storeUrl}) {
+    given += store->empty() ? 0 : 1;
+  }
+  return given;
+}
+
 void validateLocal(const Options& options) {
   requireRange("--ranks", options.localRanks, 1, kMaxLocalRanks);
   require(options.size == 0 && options.rank == -1,
           "--ranks starts all processes itself: leave out --size and --rank");
-  require(options.redisHost.empty() && options.sharedPath.empty(),
-          "--ranks has a store of its own: leave out --host and "
-          "--shared-path");
+  require(stores(options) == 0,
+          "--ranks has a store of its own: leave out --host, --shared-path "
+          "and --store");
 }
 
 void validateParticipants(const Options& options) {
@@ -47,10 +56,11 @@ void validateParticipants(const Options& options) {
   require(options.rank != -1, "--rank is missing or -1 (or use --ranks N)");
   requireRange("--size", options.size, 1, kMaxRanks);
   requireRange("--rank", options.rank, 0, options.size - 1);
-  require(!options.redisHost.empty() || !options.sharedPath.empty(),
-          "no store: give --shared-path DIR, or --host and --port of Redis");
-  require(options.redisHost.empty() || options.sharedPath.empty(),
-          "two stores: give either --shared-path or --host");
+  require(stores(options) > 0,
+          "no store: give --shared-path DIR, --host and --port of Redis, or "
+          "--store URL");
+  require(stores(options) == 1,
+          "two stores: give one of --shared-path, --host and --store");
   requireRange("--port", options.redisPort, 1, 65535);
   require(options.redisHost.empty() || redisAvailable(),
           "--host: this build has no Redis store (USE_REDIS is off)");

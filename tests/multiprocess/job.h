@@ -87,6 +87,8 @@ void sendTo(Context& context, int peer, uint64_t slot, size_t bytes);
 void recvFrom(Context& context, int peer, uint64_t slot, size_t bytes);
 // One message to the next rank and one from the one before.
 void exchangeRing(Context& context, uint64_t slot, size_t bytes);
+// The last ones of a run: rank `first` is done long before the others.
+void lastOperations(Context& context, int first, size_t bytes);
 
 }  // namespace test
 GLOO_NAMESPACE_END

@@ -9,6 +9,7 @@
 #include <functional>
 #include <random>
 
+#include "gloo/common/error.h"
 #include "gloo/transport/auto/device.h"
 #include "gloo/transport/shm/device.h"
 #include "tests/multiprocess/job.h"
@@ -139,6 +140,31 @@ TEST(KilledTest, WhileAllAreIdle) {
   job.group().signal(kVictim, SIGKILL);
   job.group().tell(0, "go on");
   job.group().tell(1, "go on");
+  job.expectDeath(kVictim, killed);
+}
+
+// Nobody does anything until all know: then their next operation says at once
+// who it was.
+TEST(KilledTest, WhileAllStayIdle) {
+  Job job(Job::Options{}, [](Child& child,
+                             const std::shared_ptr<Context>& context) {
+    if (child.rank == kVictim) {
+      sayNowAndWait(child, context);
+    }
+    const auto start = now();
+    const auto& pair = context->getPair(kVictim);
+    while (pair->isConnected() && now() - start < std::chrono::seconds(20)) {
+      ::usleep(1000);
+    }
+    const auto known = now();
+    EXPECT_THROW(sendTo(*context, kVictim, 1, 1 << 20), PeerLostException);
+    EXPECT_LT(now() - known, std::chrono::milliseconds(100) * slowness());
+    recvFrom(*context, (context->rank + 1) % 2, 1, 100);
+  });
+  job.go();
+  job.group().expect(kVictim, "now");
+  const auto killed = now();
+  job.group().signal(kVictim, SIGKILL);
   job.expectDeath(kVictim, killed);
 }
 

@@ -12,35 +12,6 @@ GLOO_NAMESPACE_BEGIN
 namespace test {
 namespace {
 
-// The last operations of a run: rank `first` is done long before the others.
-void lastOperations(Context& context, int first, size_t bytes) {
-  for (uint64_t i = 0; i < 3; i++) {
-    exchangeRing(context, i, bytes);
-  }
-  if (context.rank == first) {
-    for (int peer = 0; peer < context.size; peer++) {
-      if (peer != first) {
-        sendTo(context, peer, 100, bytes);
-      }
-    }
-    return;
-  }
-  // among those that stay
-  const int next = (context.rank + 1) % context.size == first
-                       ? (context.rank + 2) % context.size
-                       : (context.rank + 1) % context.size;
-  std::vector<char> out(1000);
-  auto buffer = context.createUnboundBuffer(out.data(), out.size());
-  buffer->send(next, 200);
-  recvFrom(context, first, 100, bytes);
-  const int before = (context.rank + context.size - 1) % context.size;
-  recvFrom(
-      context,
-      before == first ? (before + context.size - 1) % context.size : before,
-      200, 1000);
-  buffer->waitSend();
-}
-
 enum class End { kDestroy, kExit };
 
 void runOnce(uint64_t seed, End end) {

@@ -5,8 +5,7 @@
 #   faults.sh cut             it loses everything; the ports stay up
 #   faults.sh heal            it loses nothing
 #   faults.sh unplug SECONDS  cut, and healed so long after the cut began
-#   faults.sh down INTERFACE  the port goes down (in one guest: both ports)
-#   faults.sh up INTERFACE
+#   faults.sh up INTERFACE    the port that was set down comes up again
 #   faults.sh memlock KIB COMMAND [ARGUMENT...]
 #                             with so much lockable memory, and no right to more
 set -euo pipefail
@@ -64,7 +63,6 @@ case ${1:-} in
   cut) loss 100 ;;
   heal) heal ;;
   unplug) unplug "$2" ;;
-  down) ip link set "$2" down ;;
   up) up "$2" ;;
   memlock)
     kib=$2

@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "gloo/common/string.h"
 #include "tests/multiprocess/job.h"
@@ -37,11 +39,23 @@ class TwoHostsTest : public ::testing::Test {
     return options;
   }
 
-  void say(const std::string& what) const {
-    meetingPlace(place_)->set(what, {'1'});
+  void say(const std::string& what,
+           const std::vector<char>& bytes = {'1'}) const {
+    meetingPlace(place_)->set(what, bytes);
   }
   void await(const std::string& what) const {
     meetingPlace(place_)->wait({what}, std::chrono::seconds(60) * patience());
+  }
+  // The longer of two times, each of which one guest knows.
+  std::chrono::nanoseconds longest(const std::string& what,
+                                   std::chrono::nanoseconds own) const {
+    const std::string text = std::to_string(own.count());
+    say(MakeString(what, hosts().own), {text.begin(), text.end()});
+    const std::string others = MakeString(what, 1 - hosts().own);
+    await(others);
+    const std::vector<char> said = meetingPlace(place_)->get(others);
+    return std::max(own, std::chrono::nanoseconds(std::stoll(
+                             std::string(said.begin(), said.end()))));
   }
   // Returns when both guests have called it.
   void meet(const std::string& what) const {

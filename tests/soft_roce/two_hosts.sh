@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Runs in each of two guests: collectives across hosts over ibverbs, where ranks
-# meet at a Redis server. $1: the benchmark program, which checks every element.
+# Runs in each of two guests: all benchmarks across hosts over ibverbs, where ranks
+# meet at a Redis server and at rank 0's TCP store: half of them at each, with "all"
+# as $2 every one at both. $1: the benchmark program, which checks every element.
 set -euo pipefail
 benchmark=$1
+[[ ${2:-} == all ]] && all=1 || all=0
 server=10.77.0.1
 
 if ((GUEST == 0)); then
@@ -16,9 +18,25 @@ for ((i = 0; ; i++)); do
   sleep 0.2
 done
 
+here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
+# every HALF OPTION...
+every() {
+  local half=(--half "$1")
+  ((all)) && half=()
+  "$here/every_benchmark.sh" "${half[@]}" "$benchmark" -s 2 -r "$GUEST" \
+    -t ibverbs "${@:2}"
+}
+echo "over Redis"
+every 0 -h "$server" -p 6379 -x every@
+echo "over the TCP store"
+every 1 --store "tcp://$server:71@"
+
+sizes=(300000)
+((all)) && sizes=(1 10000 300000)
+
 for name in allreduce_ring_chunked allreduce_halving_doubling new_allreduce_ring \
   broadcast barrier_all_to_all; do
-  for elements in 1 10000 300000; do
+  for elements in "${sizes[@]}"; do
     echo "$name, $elements elements"
     "$benchmark" -s 2 -r "$GUEST" -h "$server" -p 6379 -x "$name$elements" \
       -t ibverbs --elements "$elements" --iteration-count 5 --warmup-iters 1 \

@@ -4,10 +4,10 @@
 
 #include <signal.h>
 
-#include <fstream>
 #include <vector>
 
 #include "gloo/transport/auto/device.h"
+#include "tests/soft_roce/cable.h"
 #include "tests/support/hierarchy.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -27,9 +27,25 @@ void waitForVictim(Child& child, const std::shared_ptr<Context>& context) {
   }
 }
 
-TEST_F(TwoHostsTest, AProcessOnTheOtherOneIsKilled) {
-  Job job(options(1), &waitForVictim);
+// Pairs that are there from the start, or made at their first use.
+class EachWayTest : public TwoHostsTest,
+                    public ::testing::WithParamInterface<bool> {
+ protected:
+  Job::Options pair() const {
+    Job::Options options = this->options(1);
+    options.lazy = GetParam();
+    return options;
+  }
+};
+
+TEST_P(EachWayTest, AProcessOnTheOtherOneIsKilled) {
+  Job job(pair(), [](Child& child, const std::shared_ptr<Context>& context) {
+    exchangeRing(*context, 2, 1);
+    child.say("now");
+    waitForVictim(child, context);
+  });
   job.go();
+  job.group().expectAll("now");
   meet("connected");
   if (hosts().own == 1) {
     say("harmed");
@@ -46,13 +62,12 @@ TEST_F(TwoHostsTest, AProcessOnTheOtherOneIsKilled) {
   job.group().joinAll();
 }
 
-TEST_F(TwoHostsTest, AProcessOnTheOtherOneIsStopped) {
+TEST_P(EachWayTest, AProcessOnTheOtherOneIsStopped) {
   constexpr seconds kTimeout(4);
-  Job job(options(1),
-          [&](Child& child, const std::shared_ptr<Context>& context) {
-            context->setTimeout(kTimeout);
-            waitForVictim(child, context);
-          });
+  Job job(pair(), [&](Child& child, const std::shared_ptr<Context>& context) {
+    context->setTimeout(kTimeout);
+    waitForVictim(child, context);
+  });
   if (hosts().own == 1) {
     job.group().expectAll("connected");
     job.group().signal(0, SIGSTOP);
@@ -72,6 +87,28 @@ TEST_F(TwoHostsTest, AProcessOnTheOtherOneIsStopped) {
   EXPECT_LT(failure.at - harmed, kTimeout + kKnown) << failure.text;
   job.group().joinAll();
 }
+
+// Ranks of both leave as soon as they are done: nobody sees an error.
+TEST_P(EachWayTest, ARankThatIsDoneLeaves) {
+  for (const int first : {0, 1}) {
+    Job::Options four = this->options(2, MakeString("leaves", first));
+    four.lazy = GetParam();
+    Job job(four, [&](Child&, const std::shared_ptr<Context>& context) {
+      lastOperations(*context, first, first == 0 ? 64 : 100000);
+    });
+    job.go();
+    for (int process = 0; process < 2; process++) {
+      const Failure failure = job.failure(process, seconds(60) * patience());
+      EXPECT_EQ(failure.type, "none") << failure.text;
+    }
+    job.group().joinAll();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, EachWayTest, ::testing::Bool(),
+                         [](const auto& info) {
+                           return info.param ? "lazy" : "eager";
+                         });
 
 // ---- Several ranks on each: shared memory inside, RDMA between. ----
 
@@ -125,12 +162,6 @@ TEST_F(MixedHostsTest, HierarchicalCollectivesGiveWhatTheOracleSays) {
     job.go();
     expectSuccess(job);
   }
-}
-
-uint64_t numberIn(const std::string& file) {
-  uint64_t number = 0;
-  EXPECT_TRUE(std::ifstream(file) >> number) << file;
-  return number;
 }
 
 // Each sends half of a vector to the other host; in a ring of all ranks, where

@@ -72,6 +72,9 @@ class VerbsLink final : public base::Link {
   // The queue pair has failed: now, or soon, unless the peer says why first.
   void fail(const std::string& why);
   void suspect(const std::string& why);
+  // What is on its way now has to arrive by then: a queue pair may have missed
+  // that its port is up again.
+  void expectLife(std::chrono::steady_clock::time_point until);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -116,6 +119,7 @@ class VerbsLink final : public base::Link {
   void onLastWord();
   bool report();
   bool deliverHeld();
+  bool proveLife();
   bool judge();
   bool hasReadAll();
   void leaveQuietly();
@@ -142,6 +146,8 @@ class VerbsLink final : public base::Link {
   std::string suspicion_;
   bool onlyFlushed_ = false;  // nothing better is suspected
   Clock::time_point suspectUntil_;
+  std::optional<Clock::time_point> aliveUntil_;  // without a proof of life
+  std::optional<uint32_t> probe_;
   // Completions that had been taken when it was time to judge: what came before
   // is read first.
   std::optional<uint64_t> takenBefore_;

@@ -90,6 +90,9 @@ bool VerbsLink::settle() {
   if (guard.destroyed() || endpoint_->destroyed()) {
     return true;
   }
+  if (proveLife()) {
+    return true;
+  }
   return judge() || moved;
 }
 
@@ -124,6 +127,35 @@ bool VerbsLink::deliverHeld() {
       handler_.onLost(std::move(cause), true);
     }
   }
+  return true;
+}
+
+void VerbsLink::expectLife(Clock::time_point until) {
+  if (!endpoint_->destroyed() && sends().busy()) {
+    aliveUntil_ = until;
+    probe_.reset();
+    touch();
+  }
+}
+
+// True: it has failed. Polls until it is known: that is rare, and soon over.
+bool VerbsLink::proveLife() {
+  if (!aliveUntil_) {
+    return false;
+  }
+  if (!probe_) {
+    probe_ = sends().probe();
+  }
+  if (probe_ && sends().isComplete(*probe_)) {
+    aliveUntil_.reset();
+    return false;
+  }
+  if (Clock::now() < *aliveUntil_) {
+    touch();
+    return false;
+  }
+  aliveUntil_.reset();
+  fail("the queue pair has been silent since the port came back");
   return true;
 }
 

@@ -277,6 +277,10 @@ void VerbsPoller::onEvent(const ibv_async_event& event) {
 
 void VerbsPoller::onPortEvent(ibv_event_type type, const std::string& what) {
   GLOO_INFO(what, ", port ", adapter_.chosen().port);
+  if (portDown_ && type == IBV_EVENT_PORT_ACTIVE) {
+    const auto until = Clock::now() + retryTime();
+    forEachLink([&](VerbsLink& link) { link.expectLife(until); });
+  }
   if (type == IBV_EVENT_PORT_ERR || type == IBV_EVENT_PORT_ACTIVE) {
     portDown_ = type == IBV_EVENT_PORT_ERR;
     portDownSince_ = Clock::now();
@@ -284,6 +288,15 @@ void VerbsPoller::onPortEvent(ibv_event_type type, const std::string& what) {
   if (type != IBV_EVENT_PORT_ERR) {
     adapter_.refresh();
   }
+}
+
+// Until a request has arrived or failed: a device waits up to twice as long as
+// it is told to. (Soft-RoCE may do neither, ever again, for a queue pair whose
+// port was set down while it sent.)
+milliseconds VerbsPoller::retryTime() const {
+  const attr& settings = adapter_.settings();
+  const std::chrono::nanoseconds once(uint64_t{4096} << settings.timeout);
+  return std::chrono::ceil<milliseconds>(once) * 2 * (settings.retryCount + 1);
 }
 
 void VerbsPoller::checkPort() {

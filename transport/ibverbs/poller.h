@@ -93,6 +93,7 @@ class VerbsPoller final : public base::Poller {
   void onEvents();
   void onEvent(const ibv_async_event& event);
   void onPortEvent(ibv_event_type type, const std::string& what);
+  std::chrono::milliseconds retryTime() const;
   void checkPort();
   template <typename Call>
   void forEachLink(const Call& call);

@@ -178,6 +178,19 @@ bool SendQueue::sendCredits() {
   return true;
 }
 
+// A write of no bytes: no key is looked at, and the peer is not told.
+std::optional<uint32_t> SendQueue::probe() {
+  if (!ready()) {
+    return std::nullopt;
+  }
+  Item item;
+  item.what = What::kWrite;
+  append(item);
+  signal(chained_ - 1);
+  post();
+  return next_ - 1;
+}
+
 bool SendQueue::takesCredit(const Item& item) const {
   return item.what == What::kFrame || item.what == What::kEnd ||
          (item.what == What::kWrite && item.immediate != base::kNoImmediate);

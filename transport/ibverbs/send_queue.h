@@ -15,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "gloo/config.h"
@@ -68,6 +69,15 @@ class SendQueue {
   void sendEnd();
   // With a message of their own; false when there is no room yet.
   bool sendCredits();
+
+  // Requests are on their way, as far as is known.
+  bool busy() const { return open_ && oldest_ != next_; }
+  // Posts one that does nothing and asks for a completion: its sequence; none
+  // when there is no room. It takes no credit.
+  std::optional<uint32_t> probe();
+  bool isComplete(uint32_t sequence) const {
+    return static_cast<int32_t>(oldest_ - sequence) > 0;
+  }
 
   // Posts what can be posted now; true if anything was.
   bool flush();

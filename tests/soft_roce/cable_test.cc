@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -58,8 +59,9 @@ void exchangeBound(Context& context, int slot, size_t bytes) {
   std::vector<char> in(bytes);
   auto send = pair.createSendBuffer(slot, out.data(), bytes);
   auto recv = pair.createRecvBuffer(slot, in.data(), bytes);
-  for (uint64_t round = 0; round < 8; round++) {
-    out = pattern(2 * round + own, bytes);
+  for (uint64_t round = 0; round < 4; round++) {
+    const auto bytesOfRound = pattern(2 * round + own, bytes);
+    std::copy(bytesOfRound.begin(), bytesOfRound.end(), out.begin());
     send->send();
     recv->waitRecv();
     send->waitSend();
@@ -122,8 +124,8 @@ TEST_F(CableTest, LosesTwoPercent) {
       exchange(*context, i, i % 4 == 0 ? 200000 : 1000);
     }
     exchangeBound(*context, 1, 200000);
-    putAndGet(context, 500000);
-    const testing_support::Call sum{1 << 17, 0, false, 0, 1};
+    putAndGet(context, 200000);
+    const testing_support::Call sum{1 << 15, 0, false, 0, 1};
     EXPECT_EQ("", testing_support::checkAllreduce<float>(context, sum));
   });
   job.go();
@@ -204,8 +206,6 @@ TEST_F(CableTest, APortIsSetDownAndUpAgain) {
     EXPECT_TRUE(failure.type == "none" || failure.type == "PeerLost")
         << failure.type << failure.text;
     EXPECT_LT(failure.at - start - took, kCutIsKnown) << failure.text;
-    std::fprintf(stderr, "rank %d: %s%s\n", rank, failure.type.c_str(),
-                 failure.text.c_str());
   }
   job.group().joinAll();
 }

@@ -112,7 +112,7 @@ class SettlingStore : public rendezvous::FileStore {
   SettlingStore(std::string path, int rank)
       : FileStore(path), path_(std::move(path)), rank_(rank) {
     while (rank_ == 2 && !std::filesystem::exists(path_ + "/stopped")) {
-      std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
 

@@ -31,11 +31,14 @@ every 0 -h "$server" -p 6379 -x every@
 echo "over the TCP store"
 every 1 --store "tcp://$server:71@"
 
+# Of many segments.
+names=(allreduce_halving_doubling broadcast)
 sizes=(300000)
-((all)) && sizes=(1 10000 300000)
-
-for name in allreduce_ring_chunked allreduce_halving_doubling new_allreduce_ring \
-  broadcast barrier_all_to_all; do
+if ((all)); then
+  names+=(allreduce_ring_chunked new_allreduce_ring barrier_all_to_all)
+  sizes=(1 10000 300000)
+fi
+for name in "${names[@]}"; do
   for elements in "${sizes[@]}"; do
     echo "$name, $elements elements"
     "$benchmark" -s 2 -r "$GUEST" -h "$server" -p 6379 -x "$name$elements" \

@@ -46,9 +46,7 @@ gloo::transport::ibverbs::attr ibverbsAttr(const Options& options,
   attr.name = name;
   attr.port = options.ibPort;
   attr.index = options.ibIndex;
-  if (options.ibEagerBytes != 0) {
-    attr.eagerBytes = options.ibEagerBytes;
-  }
+  attr.eagerBytes = options.ibEagerBytes.value_or(attr.eagerBytes);
   return attr;
 }
 #endif

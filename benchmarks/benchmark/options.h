@@ -30,7 +30,7 @@ struct Options {
   std::vector<std::string> ibDevices;
   int ibPort = 1;
   int ibIndex = -1;
-  size_t ibEagerBytes = 0;  // 0: as the library has it
+  std::optional<size_t> ibEagerBytes;  // else as the library has it
 
   // What.
   std::string name;

@@ -74,10 +74,13 @@ void validateTransport(const Options& options) {
           "--tcp-device needs -t auto or tcp");
   require(any || options.transport == "ibverbs" || options.ibDevices.empty(),
           "--ib-device needs -t auto or ibverbs");
-  require(any || options.transport == "ibverbs" || options.ibEagerBytes == 0,
+  require(any || options.transport == "ibverbs" || !options.ibEagerBytes,
           "--ib-eager-bytes needs -t auto or ibverbs");
-  require(options.ibDevices.empty() || transportTrouble("ibverbs").empty(),
+  const bool without = !transportTrouble("ibverbs").empty();
+  require(options.ibDevices.empty() || !without,
           "--ib-device: this build is without RDMA (USE_IBVERBS is off)");
+  require(!options.ibEagerBytes || !without,
+          "--ib-eager-bytes: this build is without RDMA (USE_IBVERBS is off)");
   requireRange("--ib-port", options.ibPort, 1, 255);
   requireRange("--ib-index", options.ibIndex, -1, 255);
 }

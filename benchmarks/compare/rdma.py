@@ -109,8 +109,7 @@ def _libgloo_steps(arguments, budget_ms):
         arguments, path, sizes, PROBE_BUDGET_MS, PROBE_TIMEOUT_S))
     steps = []
     for mode, those in rdma_probe.fastest(probes, sizes).items():
-        run = _runner(arguments, path, those, budget_ms,
-                              LIBGLOO_TIMEOUT_S)
+        run = _runner(arguments, path, those, budget_ms, LIBGLOO_TIMEOUT_S)
         steps.append(Step("libgloo", f"libgloo, allreduce, {mode}",
                           lambda run=run, mode=mode: run(mode)))
     return steps, rdma_probe.table(probes, sizes)
@@ -190,7 +189,10 @@ def main():
             sys.exit(f"rdma-compare: {tool} is missing (package perftest)")
     timeout_s = 300  # of one step: a guest on a busy machine is slow
     budget_ms = 50 if arguments.quick else 300
-    libgloo, tried = _libgloo_steps(arguments, budget_ms)
+    try:
+        libgloo, tried = _libgloo_steps(arguments, budget_ms)
+    except job.NotAvailable as error:
+        sys.exit(f"rdma-compare: {error}")
     print(f"tried once, p50 in us; * is compared\n{tried}\n", flush=True)
     steps = [*_perftest_steps(arguments.device, timeout_s),
              *_our_steps(arguments, budget_ms, timeout_s), *libgloo]

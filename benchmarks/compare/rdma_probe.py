@@ -24,6 +24,8 @@ def probe(run, mode):
     found = Probe(mode)
     try:
         rows = run(mode)
+    except job.NotAvailable:
+        raise
     except job.JobError as error:
         rows, found.trouble = error.rows, str(error)
     found.times = {row["bytes"]: row["p50_us"] for row in rows}

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "gloo/common/error.h"
 #include "gloo/config.h"
 #include "gloo/transport/remote_key.h"
 
@@ -91,13 +92,20 @@ class GLOO_API UnboundBuffer {
   virtual void recv(std::vector<int> srcRanks, uint64_t slot, size_t offset = 0,
                     size_t nbytes = kUnspecifiedByteCount) = 0;
 
-  // Export the whole buffer for put and get by other ranks, or for one of the
-  // two: the other one then throws InvalidOperationException where it is called
-  // with such a key, and no byte moves. Keys for different uses may be had of
-  // one buffer. Memory that this process may only read is exported for get
-  // alone; if only put is asked for, that is an IoException.
-  virtual std::unique_ptr<RemoteKey> getRemoteKey(
-      RemoteAccess access = RemoteAccess::kReadWrite) const = 0;
+  // Export the whole buffer for put and get by other ranks; memory that this
+  // process may only read, for get alone.
+  virtual std::unique_ptr<RemoteKey> getRemoteKey() const = 0;
+  // The same, or for one of the two: the other one then throws
+  // InvalidOperationException where it is called with such a key, and no byte
+  // moves. Keys for different uses may be had of one buffer. kWrite of memory
+  // that this process may only read is an IoException.
+  virtual std::unique_ptr<RemoteKey> getRemoteKey(RemoteAccess access) const {
+    if (access != RemoteAccess::kReadWrite) {
+      GLOO_THROW_INVALID_OPERATION_EXCEPTION(
+          "getRemoteKey: keys of this transport are for put and get");
+    }
+    return getRemoteKey();
+  }
 
   // Write to, or read from, the memory behind `key`. Wait for both with
   // waitSend: then the bytes are in the target's memory, or, of a get, in this

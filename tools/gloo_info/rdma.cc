@@ -85,6 +85,8 @@ void printDevice(std::ostream& out, const ibverbs::RdmaDevice& device) {
 void printUse(std::ostream& out, ibverbs::Adapter& adapter) {
   const ibverbs::attr& wanted = adapter.settings();
   const ibv_device_attr& device = adapter.device();
+  const int readsAtATime = std::min(
+      {wanted.readsAtATime, device.max_qp_rd_atom, device.max_qp_init_rd_atom});
   const ibverbs::Shape shape = ibverbs::shapeFor(adapter, 1);
   ibverbs::CompletionQueues queues(adapter);
   const ibverbs::QueuePair pair(
@@ -105,12 +107,9 @@ void printUse(std::ostream& out, ibverbs::Adapter& adapter) {
          "shared "
          "receive queues are not used\n"
       << "    gets: "
-      << (device.max_qp_rd_atom > 0 && wanted.readsAtATime > 0
-              ? "reads by the device, " +
-                    std::to_string(
-                        std::min(wanted.readsAtATime, device.max_qp_rd_atom)) +
-                    " at a time"
-              : "in frames, as it answers no reads")
+      << (readsAtATime > 0 ? "reads by the device, " +
+                                 std::to_string(readsAtATime) + " at a time"
+                           : "in frames, as it answers or asks for no reads")
       << "\n    atomics: not used, as no rank changes what another one "
          "counts\n";
 }

@@ -65,7 +65,7 @@ bool Context::dispute(int peer, const Dispute& mine, const std::string& text) {
 
 // If nobody knows better until then.
 void Context::failAfterDispute(int peer, const std::string& text) {
-  if (dispute_ == nullptr) {
+  if (dispute_ == nullptr && !closed_ && cause_ == nullptr) {
     dispute_ =
         std::make_shared<Cause>(causeOf(Cause::Kind::kMismatch, peer, text));
     device_->connector().wake(nonce_, kDisputeTimer, kDisputeLimit);

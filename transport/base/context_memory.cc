@@ -76,6 +76,14 @@ uint32_t Context::exportRegion(ProgressDomain::Lock& lock, void* ptr,
           registerMemory(ptr, size, kind, Rights::kRemoteRead, &lock);
     }
     throwIfFailed("getRemoteKey");
+  } else if (access != RemoteAccess::kRead && !mayWrite(ptr, size)) {
+    // No device says so.
+    if (access == RemoteAccess::kWrite) {
+      throw ReadOnlyMemory(MakeString("getRemoteKey for put of ", size,
+                                      " bytes that this process may only "
+                                      "read: ask for RemoteAccess::kRead"));
+    }
+    region.access = RemoteAccess::kRead;
   }
   const uint32_t id = nextExport_++;
   exports_.emplace(id, std::move(region));

@@ -307,7 +307,7 @@ class ReadOnlyMemory : public IoException {
 };
 
 // Makes links; one for each device. Outlives them. Under the domain's lock, but
-// for registerMemory(): with and without it, by several threads.
+// for registerMemory() and sharer(): with and without it, by several threads.
 class LinkFactory {
  public:
   virtual ~LinkFactory() = default;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <fstream>
+#include <sstream>
 
 #include "gloo/common/error.h"
 #include "gloo/internal/cuda.h"
@@ -57,6 +59,24 @@ void addMemoryKindFinder(MemoryKindFinder finder) {
                                            " finders of memory kinds");
   }
   finders[at].store(finder, std::memory_order_release);
+}
+
+// A line is "from-to rwxp ...", in hexadecimal; they ascend.
+bool mayWrite(const void* ptr, size_t bytes) {
+  const auto from = reinterpret_cast<uintptr_t>(ptr);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream in(line);
+    uintptr_t begin = 0;
+    uintptr_t end = 0;
+    char to = 0;
+    std::string rights;
+    in >> std::hex >> begin >> to >> end >> rights;
+    if (in && begin < from + bytes && from < end && rights[1] != 'w') {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace transport::base

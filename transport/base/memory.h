@@ -33,6 +33,10 @@ inline int deviceOf(const MemoryKind& kind) {
 // Thread-safe.
 MemoryKind memoryKindOf(const void* ptr, size_t bytes);
 
+// Whether this process may write to all of that memory of the host, as far as
+// proc(5) tells; true where it does not. Thread-safe.
+bool mayWrite(const void* ptr, size_t bytes);
+
 // A finder looks at a pointer and says whether it knows it. Transports and the
 // CUDA support add theirs at start-up; later ones are asked first.
 using MemoryKindFinder = bool (*)(const void* ptr, size_t bytes,

@@ -82,6 +82,7 @@ void Pair::sendEager(Operation& op) {
 
 void Pair::announce(Operation& op, SlotState& state) {
   op.phase = kAnnounced;
+  op.more = false;  // it leaves when its receive is there
   state.announced.pushBack(&op);
   addWaits(1);
   FrameHeader h = header(FrameType::kAnnounce);

@@ -31,6 +31,9 @@ class UnboundBuffer final : public transport::UnboundBuffer,
   void recv(int srcRank, uint64_t slot, size_t offset, size_t nbytes) override;
   void recv(std::vector<int> srcRanks, uint64_t slot, size_t offset,
             size_t nbytes) override;
+  std::unique_ptr<RemoteKey> getRemoteKey() const override {
+    return getRemoteKey(RemoteAccess::kReadWrite);
+  }
   std::unique_ptr<RemoteKey> getRemoteKey(RemoteAccess access) const override;
   void put(const RemoteKey& key, uint64_t slot, size_t offset, size_t roffset,
            size_t nbytes) override;

@@ -72,9 +72,10 @@ class VerbsLink final : public base::Link {
   // The queue pair has failed: now, or soon, unless the peer says why first.
   void fail(const std::string& why);
   void suspect(const std::string& why);
-  // What is on its way now has to arrive by then: a queue pair may have missed
-  // that its port is up again.
-  void expectLife(std::chrono::steady_clock::time_point until);
+  // The port is up again: of what is on its way something has to arrive within
+  // that time, and so on, or the queue pair has missed it. `patience`: of the
+  // device for one request, repetitions included.
+  void expectLife(std::chrono::milliseconds patience);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -120,6 +121,7 @@ class VerbsLink final : public base::Link {
   bool report();
   bool deliverHeld();
   bool proveLife();
+  void extendLife();
   bool judge();
   bool hasReadAll();
   void leaveQuietly();
@@ -146,8 +148,11 @@ class VerbsLink final : public base::Link {
   std::string suspicion_;
   bool onlyFlushed_ = false;  // nothing better is suspected
   Clock::time_point suspectUntil_;
-  std::optional<Clock::time_point> aliveUntil_;  // without a proof of life
+  // Without a proof of life: set while one is awaited, of what was posted.
+  std::optional<Clock::time_point> aliveUntil_;
+  std::chrono::milliseconds patience_{0};
   std::optional<uint32_t> probe_;
+  uint32_t oldestSeen_ = 0;
   // Completions that had been taken when it was time to judge: what came before
   // is read first.
   std::optional<uint64_t> takenBefore_;

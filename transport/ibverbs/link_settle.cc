@@ -130,12 +130,24 @@ bool VerbsLink::deliverHeld() {
   return true;
 }
 
-void VerbsLink::expectLife(Clock::time_point until) {
+void VerbsLink::expectLife(std::chrono::milliseconds patience) {
   if (!endpoint_->destroyed() && sends().busy()) {
-    aliveUntil_ = until;
+    patience_ = patience;
     probe_.reset();
+    extendLife();
     touch();
   }
+}
+
+// What is on its way may be long, share the port with that of other queue
+// pairs, and be told of in one completion: it has as long as a slow network
+// takes.
+void VerbsLink::extendLife() {
+  constexpr uint64_t kBytesPerMillisecond = 20'000;
+  oldestSeen_ = sends().oldest();
+  aliveUntil_ = Clock::now() + patience_ +
+                std::chrono::milliseconds(sends().bytesOnTheirWay() /
+                                          kBytesPerMillisecond);
 }
 
 // True: it has failed. Polls until it is known: that is rare, and soon over.
@@ -149,6 +161,9 @@ bool VerbsLink::proveLife() {
   if (probe_ && sends().isComplete(*probe_)) {
     aliveUntil_.reset();
     return false;
+  }
+  if (sends().oldest() != oldestSeen_) {
+    extendLife();
   }
   if (Clock::now() < *aliveUntil_) {
     touch();

@@ -278,8 +278,8 @@ void VerbsPoller::onEvent(const ibv_async_event& event) {
 void VerbsPoller::onPortEvent(ibv_event_type type, const std::string& what) {
   GLOO_INFO(what, ", port ", adapter_.chosen().port);
   if (portDown_ && type == IBV_EVENT_PORT_ACTIVE) {
-    const auto until = Clock::now() + retryTime();
-    forEachLink([&](VerbsLink& link) { link.expectLife(until); });
+    const milliseconds patience = retryTime();
+    forEachLink([&](VerbsLink& link) { link.expectLife(patience); });
   }
   if (type == IBV_EVENT_PORT_ERR || type == IBV_EVENT_PORT_ACTIVE) {
     portDown_ = type == IBV_EVENT_PORT_ERR;
@@ -290,13 +290,17 @@ void VerbsPoller::onPortEvent(ibv_event_type type, const std::string& what) {
   }
 }
 
-// Until a request has arrived or failed: a device waits up to twice as long as
-// it is told to. (Soft-RoCE may do neither, ever again, for a queue pair whose
-// port was set down while it sent.)
+// By when a request has arrived or failed, now that the port is up: a device
+// waits up to four times as long as it is told to (the specification's local
+// ACK timeout), and longer than very short ones; then the repetition gets
+// through. (Soft-RoCE may do neither, ever again, for a queue pair whose port
+// was set down while it sent.)
 milliseconds VerbsPoller::retryTime() const {
+  constexpr milliseconds kLeast{500};
   const attr& settings = adapter_.settings();
   const std::chrono::nanoseconds once(uint64_t{4096} << settings.timeout);
-  return std::chrono::ceil<milliseconds>(once) * 2 * (settings.retryCount + 1);
+  return std::max(kLeast, std::chrono::ceil<milliseconds>(once) *
+                              std::max(6, 2 * (settings.retryCount + 1)));
 }
 
 void VerbsPoller::checkPort() {

@@ -186,9 +186,19 @@ std::optional<uint32_t> SendQueue::probe() {
   Item item;
   item.what = What::kWrite;
   append(item);
-  signal(chained_ - 1);
+  if (unsignalled_ > 0) {
+    signal(chained_ - 1);
+  }
   post();
   return next_ - 1;
+}
+
+uint64_t SendQueue::bytesOnTheirWay() const {
+  uint64_t bytes = 0;
+  for (uint32_t sequence = oldest_; sequence != next_; sequence++) {
+    bytes += postedAt(sequence).bytes;
+  }
+  return bytes;
 }
 
 bool SendQueue::takesCredit(const Item& item) const {
@@ -269,6 +279,7 @@ void SendQueue::append(const Item& item) {
     posted.end = item.what == What::kEnd;
   }
   request.num_sge = place.length > 0 ? 1 : 0;
+  posted.bytes = place.length;
   describe(item, request);
   credits_ -= takesCredit(item) ? 1 : 0;
   if (item.what != What::kFrame && item.token != nullptr) {

@@ -70,8 +70,11 @@ class SendQueue {
   // With a message of their own; false when there is no room yet.
   bool sendCredits();
 
-  // Requests are on their way, as far as is known.
+  // Requests are on their way, as far as is known: with so many bytes, and the
+  // oldest is this one.
   bool busy() const { return open_ && oldest_ != next_; }
+  uint64_t bytesOnTheirWay() const;
+  uint32_t oldest() const { return oldest_; }
   // Posts one that does nothing and asks for a completion: its sequence; none
   // when there is no room. It takes no credit.
   std::optional<uint32_t> probe();
@@ -119,6 +122,7 @@ class SendQueue {
   // A request that was posted.
   struct Posted {
     void* token = nullptr;
+    uint32_t bytes = 0;
     bool slot = false;
     bool end = false;
   };
@@ -154,6 +158,9 @@ class SendQueue {
   Kept& at(uint32_t i) { return queue_[(first_ + i) % queue_.size()]; }
   void grow();
   Posted& postedAt(uint32_t sequence) { return posted_[sequence & mask_]; }
+  const Posted& postedAt(uint32_t sequence) const {
+    return posted_[sequence & mask_];
+  }
 
   ibv_qp* const qp_;
   const Layout layout_;

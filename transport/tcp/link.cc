@@ -153,6 +153,7 @@ bool TcpLink::flush() {
     return false;
   }
   queue_.take(static_cast<size_t>(n), completed_);
+  holding_ = holding_ && !queue_.empty();
   poller_.watch();
   if (queue_.empty() && finishing_) {
     shutDown();

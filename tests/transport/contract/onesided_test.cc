@@ -1,4 +1,6 @@
 // put and get with a RemoteKey.
+#include <sys/mman.h>
+
 #include <algorithm>
 
 #include "tests/transport/contract/contract.h"
@@ -191,6 +193,34 @@ TEST_P(OneSidedTest, AKeyAllowsTheUseThatItWasAskedFor) {
     EXPECT_EQ(std::count(toWrite.bytes.begin(), toWrite.bytes.end(), 'x'),
               kSize);
     meet(context);
+  });
+}
+
+// A put would end this process.
+TEST_P(OneSidedTest, MemoryThatMayOnlyBeReadIsExportedForGetAlone) {
+  run(2, [](const ContextPtr& context) {
+    constexpr size_t kSize = 10000;
+    void* const memory = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    const std::vector<char> bytes = pattern(context->rank, kSize);
+    std::copy(bytes.begin(), bytes.end(), static_cast<char*>(memory));
+    ASSERT_EQ(::mprotect(memory, kSize, PROT_READ), 0);
+    {
+      const auto target = context->createUnboundBuffer(memory, kSize);
+      EXPECT_THROW((void)target->getRemoteKey(transport::RemoteAccess::kWrite),
+                   IoException);
+      const int peer = 1 - context->rank;
+      const auto key = exchangeKeys(context, peer, *target);
+      Message own(context, kSize);
+      EXPECT_THROW(own.buffer->put(*key, 1, 0, 0, kSize),
+                   InvalidOperationException);
+      own.buffer->get(*key, 1, 0, 0, kSize);
+      EXPECT_TRUE(own.buffer->waitSend());
+      EXPECT_TRUE(own.holds(peer));
+      meet(context);
+    }
+    ::munmap(memory, kSize);
   });
 }
 

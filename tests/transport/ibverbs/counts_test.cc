@@ -53,6 +53,7 @@ class VerbsCountsTest : public testing::Test {
     // by both.
     Counted count(const std::function<void()>& work) {
       const Statistics before = now();
+      meeting.arrive_and_wait();  // or some of the peer's is counted before
       work();
       meet();
       noted[number()] = between(before, now());

@@ -99,7 +99,8 @@ void Context::onDispute(const Dispute& theirs) {
                text))) {
     return;
   }
-  if (theirs.details != nullptr && ours == nullptr) {
+  // In mapped memory this rank will notice, and then know its own.
+  if (theirs.details != nullptr && ours == nullptr && direct_ != nullptr) {
     failAfterDispute(theirs.said.rank, text);
     return;
   }

@@ -4,16 +4,13 @@
 #include <gtest/gtest.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -22,6 +19,7 @@
 #include "gloo/context.h"
 #include "gloo/transport/unbound_buffer.h"
 #include "tests/support/bytes.h"
+#include "tests/support/shared_flag.h"
 #include "transport/base/socket.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -69,23 +67,6 @@ inline void exchange(Context& context, uint64_t number, size_t bytes) {
   const uint64_t seed = 2 * number + static_cast<uint64_t>(peer);
   ASSERT_EQ(mismatch(seed, in.data(), bytes), bytes) << "message " << number;
 }
-
-// Of this process and of those that it forks.
-class SharedFlag {
- public:
-  SharedFlag() = default;
-  ~SharedFlag() { ::munmap(memory_, sizeof(std::atomic<bool>)); }
-  SharedFlag(const SharedFlag&) = delete;
-  SharedFlag& operator=(const SharedFlag&) = delete;
-  void set() { flag_ = true; }
-  bool isSet() const { return flag_; }
-
- private:
-  void* memory_ =
-      ::mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE,
-             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  std::atomic<bool>& flag_ = *new (memory_) std::atomic<bool>(false);
-};
 
 // Both end after the round in which both have said that they may.
 inline void exchangeUntil(const SharedFlag& over, Context& context,

@@ -1,13 +1,10 @@
 // What a thread posts moves, though the thread that polls for all sleeps, or
 // nobody does, and the peer has nothing to say.
-#include <sys/mman.h>
-
-#include <atomic>
 #include <chrono>
-#include <new>
 #include <thread>
 
 #include "tests/support/process_group.h"
+#include "tests/support/shared_flag.h"
 #include "tests/transport/contract/contract.h"
 #include "transport/base/context.h"
 
@@ -36,21 +33,6 @@ void untilOneSleeps(const ContextPtr& context, uint64_t before) {
     std::this_thread::yield();
   }
 }
-
-// Also between processes.
-class Flag {
- public:
-  Flag() = default;
-  ~Flag() { ::munmap(memory_, sizeof(std::atomic<bool>)); }
-  void set() { flag_ = true; }
-  bool isSet() const { return flag_; }
-
- private:
-  void* memory_ =
-      ::mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE,
-             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  std::atomic<bool>& flag_ = *new (memory_) std::atomic<bool>(false);
-};
 
 void receiveLong(const ContextPtr& context) {
   Message message(context, kBytes);
@@ -87,7 +69,7 @@ TEST_P(AsleepTest, ASendWhileAnotherThreadWaits) {
 
 // The background thread, which sleeps too once nothing moves.
 TEST_P(AsleepTest, ASendThatNobodyWaitsFor) {
-  Flag received;
+  SharedFlag received;
   run(2, [&](const ContextPtr& context) {
     context->setTimeout(std::chrono::seconds(5) * patience());
     if (context->rank == 1) {

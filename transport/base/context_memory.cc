@@ -64,26 +64,19 @@ uint32_t Context::exportRegion(ProgressDomain::Lock& lock, void* ptr,
   region.size = size;
   region.access = access;
   region.device = deviceOf(kind);
-  if (needsRegions() || region.device >= 0) {
-    try {
-      region.region = registerMemory(ptr, size, kind, rightsFor(access), &lock);
-    } catch (const ReadOnlyMemory&) {
-      if (access != RemoteAccess::kReadWrite) {
-        throw;
-      }
-      region.access = RemoteAccess::kRead;
-      region.region =
-          registerMemory(ptr, size, kind, Rights::kRemoteRead, &lock);
-    }
-    throwIfFailed("getRemoteKey");
-  } else if (access != RemoteAccess::kRead && !mayWrite(ptr, size)) {
-    // No device says so.
+  if (region.device < 0 && access != RemoteAccess::kRead &&
+      !mayWrite(ptr, size)) {
     if (access == RemoteAccess::kWrite) {
-      throw ReadOnlyMemory(MakeString("getRemoteKey for put of ", size,
-                                      " bytes that this process may only "
-                                      "read: ask for RemoteAccess::kRead"));
+      GLOO_THROW_IO_EXCEPTION("getRemoteKey for put of ", size,
+                              " bytes that this process may only read: ask for "
+                              "RemoteAccess::kRead");
     }
     region.access = RemoteAccess::kRead;
+  }
+  if (needsRegions() || region.device >= 0) {
+    region.region =
+        registerMemory(ptr, size, kind, rightsFor(region.access), &lock);
+    throwIfFailed("getRemoteKey");
   }
   const uint32_t id = nextExport_++;
   exports_.emplace(id, std::move(region));

@@ -300,12 +300,6 @@ class NotNowException : public IoException {
   using IoException::IoException;
 };
 
-// This process may not write memory that was to be registered for writing.
-class ReadOnlyMemory : public IoException {
- public:
-  using IoException::IoException;
-};
-
 // Makes links; one for each device. Outlives them. Under the domain's lock, but
 // for registerMemory() and sharer(): with and without it, by several threads.
 class LinkFactory {
@@ -328,8 +322,8 @@ class LinkFactory {
   // Goes into the published address; at most AddressRecord::kMaxExtra bytes.
   virtual std::vector<char> addressExtra() const { return {}; }
   // Null when links need no registration. Throws InvalidOperationException for
-  // a kind of memory that the links cannot reach, ReadOnlyMemory, and
-  // IoException at limits.
+  // a kind of memory that the links cannot reach, and IoException
+  // at limits.
   virtual std::unique_ptr<Region> registerMemory(void* ptr, size_t bytes,
                                                  MemoryKind kind,
                                                  Rights rights) {

@@ -33,10 +33,6 @@ unsigned accessFor(Rights rights) {
          IBV_ACCESS_REMOTE_READ;
 }
 
-bool writes(Rights rights) {
-  return rights != Rights::kLocal && rights != Rights::kRemoteRead;
-}
-
 std::string remedy(int error) {
   if (error == EFAULT) {
     return " (the memory is not mapped, or may not be written)";
@@ -112,13 +108,9 @@ MemoryRegion::MemoryRegion(ibv_pd* pd, void* ptr, size_t bytes, Rights rights,
   mr_.reset(api().regMr(pd, ptr, bytes, accessFor(rights)));
   if (mr_ == nullptr) {
     const int error = errno;
-    const std::string why = GLOO_ERROR_MSG(
+    GLOO_THROW_IO_EXCEPTION(
         "Cannot register ", bytes,
         " bytes with the RDMA device: ", base::errnoText(error), remedy(error));
-    if (writes(rights) && (error == EFAULT || error == EACCES)) {
-      throw base::ReadOnlyMemory(why);
-    }
-    throw IoException(why);
   }
 }
 

@@ -1,9 +1,5 @@
 // Protection domains and memory regions.
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cerrno>
-#include <cstdint>
 
 #include "tests/support/fake_cuda.h"
 #include "tests/support/fake_verbs/fabric.h"
@@ -66,18 +62,6 @@ ibv_mr* newRegion(ibv_pd* pd, void* address, size_t bytes, unsigned access) {
   return fabric().regions.emplace(mr->rkey, std::move(mr)).first->second.get();
 }
 
-// As the kernel finds out when it pins pages to be written.
-bool isReadOnly(void* address, size_t bytes) {
-  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto from = reinterpret_cast<uintptr_t>(address);
-  const uintptr_t begin = from / page * page;
-  const auto populates = [&](int advice) {
-    return ::madvise(reinterpret_cast<void*>(begin), from + bytes - begin,
-                     advice) == 0;
-  };
-  return populates(MADV_POPULATE_READ) && !populates(MADV_POPULATE_WRITE);
-}
-
 ibv_mr* regMr(ibv_pd* pd, void* address, size_t bytes, unsigned access) {
   std::unique_lock<std::mutex> lock(fabric().mutex);
   const auto isHeld = [bytes] {
@@ -93,11 +77,6 @@ ibv_mr* regMr(ibv_pd* pd, void* address, size_t bytes, unsigned access) {
   const FakeCuda* const cuda = FakeCuda::current();
   if (cuda != nullptr && !cuda->config().peerMemory &&
       cuda->owns(reinterpret_cast<uint64_t>(address))) {
-    errno = EFAULT;
-    return nullptr;
-  }
-  if ((access & (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)) != 0 &&
-      isReadOnly(address, bytes)) {
     errno = EFAULT;
     return nullptr;
   }

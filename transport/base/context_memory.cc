@@ -64,14 +64,17 @@ uint32_t Context::exportRegion(ProgressDomain::Lock& lock, void* ptr,
   region.size = size;
   region.access = access;
   region.device = deviceOf(kind);
-  if (region.device < 0 && access != RemoteAccess::kRead &&
-      !mayWrite(ptr, size)) {
-    if (access == RemoteAccess::kWrite) {
+  if (region.device < 0 && access != RemoteAccess::kRead) {
+    lock.unlock();  // a process may have thousands of mappings
+    const bool writable = mayWrite(ptr, size);
+    lock = this->lock();
+    throwIfFailed("getRemoteKey");
+    if (!writable && access == RemoteAccess::kWrite) {
       GLOO_THROW_IO_EXCEPTION("getRemoteKey for put of ", size,
                               " bytes that this process may only read: ask for "
                               "RemoteAccess::kRead");
     }
-    region.access = RemoteAccess::kRead;
+    region.access = writable ? access : RemoteAccess::kRead;
   }
   if (needsRegions() || region.device >= 0) {
     region.region =

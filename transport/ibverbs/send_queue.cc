@@ -193,14 +193,6 @@ std::optional<uint32_t> SendQueue::probe() {
   return next_ - 1;
 }
 
-uint64_t SendQueue::bytesOnTheirWay() const {
-  uint64_t bytes = 0;
-  for (uint32_t sequence = oldest_; sequence != next_; sequence++) {
-    bytes += postedAt(sequence).bytes;
-  }
-  return bytes;
-}
-
 bool SendQueue::takesCredit(const Item& item) const {
   return item.what == What::kFrame || item.what == What::kEnd ||
          (item.what == What::kWrite && item.immediate != base::kNoImmediate);

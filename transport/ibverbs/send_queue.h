@@ -73,7 +73,13 @@ class SendQueue {
   // Requests are on their way, as far as is known: with so many bytes, and the
   // oldest is this one.
   bool busy() const { return open_ && oldest_ != next_; }
-  uint64_t bytesOnTheirWay() const;
+  uint64_t bytesOnTheirWay() const {
+    uint64_t bytes = 0;
+    for (uint32_t sequence = oldest_; sequence != next_; sequence++) {
+      bytes += posted_[sequence & mask_].bytes;
+    }
+    return bytes;
+  }
   uint32_t oldest() const { return oldest_; }
   // Posts one that does nothing and asks for a completion: its sequence; none
   // when there is no room. It takes no credit.
@@ -158,9 +164,6 @@ class SendQueue {
   Kept& at(uint32_t i) { return queue_[(first_ + i) % queue_.size()]; }
   void grow();
   Posted& postedAt(uint32_t sequence) { return posted_[sequence & mask_]; }
-  const Posted& postedAt(uint32_t sequence) const {
-    return posted_[sequence & mask_];
-  }
 
   ibv_qp* const qp_;
   const Layout layout_;

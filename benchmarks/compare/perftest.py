@@ -108,3 +108,14 @@ def latency(program, device, size, iterations, timeout_s):
     """Typical (median) and least time of one message, in microseconds."""
     fields = _run([program], device, size, iterations, timeout_s)
     return fields[4], fields[2]
+
+
+def exchange(device, size, iterations, timeout_s):
+    """Mean microseconds in which both sides send one message to each other, the
+    next one after the acknowledgement of the last: what an exchange takes at
+    least that waits for both."""
+    fields = _run(["ib_send_bw", "-b", "-t", "1"], device, size, iterations,
+                  timeout_s)
+    if fields[4] <= 0:
+        raise JobError("it sent less than it can print")
+    return 2 / fields[4]  # million messages of both a second

@@ -70,6 +70,13 @@ def _perftest_steps(device, timeout_s):
             yield Step("perftest",
                        f"perftest, {size} bytes{', both ways' if both else ''}",
                        lambda size=size, both=both: write(size, both))
+    def exchange(size):
+        time_us = perftest.exchange(device, size, 2000, timeout_s)
+        return [_row("ib_send_bw -b -t 1", "exchange", size, time_us, time_us)]
+
+    for size in report.EXCHANGE_SIZES:
+        yield Step("perftest", f"perftest, exchange of {size} bytes",
+                   lambda size=size: exchange(size), LATENCY_TURNS)
     for program in report.LATENCY_PEERS:
         yield Step("perftest", program, lambda program=program: lat(program),
                    LATENCY_TURNS)

@@ -9,6 +9,7 @@ LATENCY_BYTES = 8
 STREAM_SIZES = (64 * KIB, MIB, 16 * MIB)
 PERFTEST_SIZES = (64 * KIB, MIB)
 ALLREDUCE_SIZES = (4, 4 * KIB, 64 * KIB, MIB)
+EXCHANGE_SIZES = (4, 4 * KIB)  # where one message each way is an allreduce
 
 # All are ratios of times. A stream's: 0.95 of perftest's bytes per second.
 STREAM_BAR = 1.0526
@@ -91,15 +92,17 @@ def _allreduces(medians, verdicts):
             medians.fastest(program, "allreduce", size, "default")
             for program in ("ours", "libgloo")))
         line = _line_time(medians, size)
+        exchange = medians.best("perftest", "exchange", size)
         body.append([
             size_name(size), *map(time_text, (mine, peer)), name,
-            *map(time_text, waiting), names[1], time_text(line),
+            *map(time_text, waiting), names[1], time_text(exchange),
+            time_text(line),
             _judged(ALLREDUCE_BARS, size, mine, peer, verdicts),
             _judged(WAITING_BARS, size, *waiting, verdicts),
             _judged(LINE_RATE_BARS, size, mine, line, verdicts)])
     return format_table(
         ["bytes", "us", "libgloo", "by", "waiting", "libgloo waiting", "by",
-         "ib_write_bw -b", "to libgloo", "waiting: to libgloo", "to line rate"],
+         "ib_send_bw -b -t 1", "ib_write_bw -b", "to libgloo", "waiting: to libgloo", "to line rate"],
         body)
 
 

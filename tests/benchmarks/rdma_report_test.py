@@ -66,6 +66,11 @@ class Report(unittest.TestCase):
         self.expect(rows, "0.30 <= 0.3 pass", "0.20 <= 0.2 FAIL",
                     "busy ring", "default ring", verdicts=(1, 1))
 
+    def test_the_bare_exchange_is_shown_beside_a_short_allreduce(self):
+        rows = [row("perftest", "exchange", "ib_send_bw -b -t 1", 4, 21.75),
+                row("ours", "allreduce", "busy", 4, 30)]
+        self.expect(rows, "21.75", verdicts=(0, 0))
+
     def test_a_long_allreduce_is_held_to_libgloo_and_the_line(self):
         rows = [row("libgloo", "allreduce", "busy ring", MIB, 250),
                 row("perftest", "both_ways", "ib_write_bw -b", MIB, 100),

@@ -80,6 +80,22 @@ TEST_F(VerbsFailureTest, AReceiveThatCannotBePostedIsAnErrorOnBothRanks) {
   expectBoth(both, HasSubstr("Cannot allocate memory"));
 }
 
+// Who goes on sending has credits for what was posted, and no others: it hears
+// the reason, and not that the receiver is not ready.
+TEST_F(VerbsFailureTest, ReceivesThatCannotBePostedAnyMoreAreAnErrorByName) {
+  FakeDevices devices = asynchronousDevices(5);
+  devices.attr.reasonTime = milliseconds(50);
+  for (const int posted : {0, 5}) {
+    const Texts both = texts(
+        [posted](FakeVerbs& fake) {
+          fake.fail(FakeCall::kPostRecv, ENOMEM, 1 << 20, posted);
+        },
+        &exchangeForEver, devices);
+    expectBoth(both, HasSubstr("Cannot allocate memory"));
+    EXPECT_EQ(mistakesOfFakeVerbs(), "") << posted;
+  }
+}
+
 // Rank 1's write is on its way when rank 0's wait ends.
 TEST_F(VerbsFailureTest, NoWriteReachesMemoryAfterItsReceiveHasTimedOut) {
   constexpr size_t kSize = 1 << 20;

@@ -11,9 +11,10 @@ namespace transport {
 
 // Created by Pair::createSendBuffer or createRecvBuffer; the receiver's memory
 // is advertised once, at creation. Several sends may be in flight; each wait
-// accounts for one. Thread-safe. Waits take the context's timeout and throw
-// IoException. Does not own its memory. To be destroyed before its context:
-// afterwards it can be destroyed, and nothing else.
+// accounts for one, in the order of the sends. Thread-safe. Waits take the
+// context's timeout and throw IoException. Does not own its memory. To be
+// destroyed before its context: afterwards it can be destroyed, and nothing
+// else.
 class GLOO_API Buffer {
  public:
   Buffer(int slot, void* ptr, size_t size)

@@ -56,7 +56,8 @@ void Buffer::send(size_t offset, size_t length, size_t roffset) {
   char* const from = static_cast<char*>(ptr_) + offset;
   const bool fits =
       roffset <= remote_->bytes && length <= remote_->bytes - roffset;
-  if (fits && !debug_ && deviceOf(kind_) < 0 && !context_.failedLocked() &&
+  if (fits && !debug_ && pending_ == 0 && deviceOf(kind_) < 0 &&
+      !context_.failedLocked() &&
       pair_.writeBoundNow(*remote_, from, length, roffset)) {
     sent_++;
     return;
@@ -93,15 +94,36 @@ void Buffer::send(size_t offset, size_t length, size_t roffset) {
   op.bytes = length;
   op.slot = static_cast<uint64_t>(static_cast<int64_t>(slot_));
   op.remoteOffset = roffset;
+  op.number = ++started_;
   pending_++;
   context_.start(op, pair_);
 }
 
 void Buffer::onOperation(Operation& op) {
   pending_--;
-  if (op.state.load(std::memory_order_relaxed) == Operation::State::kDone) {
-    sent_++;
+  if (op.number != accounted_ + 1) {
+    early_.pushBack(&op);
+    return;
   }
+  account(op);
+  for (Operation* next = early_.front(); next != nullptr;) {
+    if (next->number == accounted_ + 1) {
+      early_.remove(next);
+      account(*next);
+      next = early_.front();
+    } else {
+      next = next->next;
+    }
+  }
+}
+
+// Behind one that has failed, none is told of as sent: a wait would take it for
+// that one.
+void Buffer::account(Operation& op) {
+  accounted_++;
+  unsent_ |=
+      op.state.load(std::memory_order_relaxed) != Operation::State::kDone;
+  sent_ += unsent_ ? 0 : 1;
   context_.operations.give(&op);
 }
 

@@ -34,6 +34,7 @@ class Buffer final : public transport::Buffer, public OperationOwner {
   void checkSend(size_t offset, size_t length) const;
   void start(char* from, size_t length, size_t roffset);
   void wait(uint64_t& done, const char* what);
+  void account(Operation& op);
 
   Context& context_;
   const std::weak_ptr<const void> alive_;  // as long as the context
@@ -43,11 +44,17 @@ class Buffer final : public transport::Buffer, public OperationOwner {
   const MemoryKind kind_;
   // Of a send buffer; a receive buffer's is registered for the peer.
   const std::unique_ptr<KeptMemory> kept_;
-  const Pair::RemoteBound* remote_ = nullptr;  // of a send buffer
-  uint32_t index_ = 0;                         // of a receive buffer
+  const RemoteBound* remote_ = nullptr;  // of a send buffer
+  uint32_t index_ = 0;                   // of a receive buffer
   uint64_t arrived_ = 0;  // writes of the peer's that nobody waited for yet
   uint64_t sent_ = 0;     // sends likewise
   uint64_t pending_ = 0;  // sends that are not complete
+  // Sends count in their order, by which the caller knows their memory: one
+  // that was copied may end before one ahead of it.
+  uint64_t started_ = 0;    // that were not complete at once
+  uint64_t accounted_ = 0;  // of them
+  Fifo<Operation> early_;
+  bool unsent_ = false;  // one of them has failed, or was taken back
 };
 
 }  // namespace transport::base

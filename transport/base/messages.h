@@ -128,6 +128,20 @@ struct SlotState {
   }
 };
 
+// A buffer that the peer has bound to a slot, or will.
+struct RemoteBound {
+  bool known = false;
+  uint64_t bytes = 0;
+  uint32_t index = 0;
+  RemoteMemory remote;
+  Fifo<Operation> waiting;  // until it is known
+  // The peer counts what arrives: all parts of a write leave before the first
+  // one of the next. One is active at a time.
+  bool writing = false;
+  Fifo<Operation> behind;
+  size_t users = 0;  // send buffers of ours that refer to this
+};
+
 // The slots of a pair that have something going on. Slots come and go with
 // every collective; an idle one is forgotten, but for the last two: one message
 // after the other often has the same slot, and its answer another one.

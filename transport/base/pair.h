@@ -53,7 +53,7 @@ struct ExportedRegion;
 enum Phase : uint8_t {
   kBacklog,    // the pair is not connected yet
   kAnnounced,  // a send or a bound write that waits for memory
-  kActive,     // a send whose parts are being given to the link
+  kActive,     // a send whose parts are given to the link, in its turn
   kQueuedOut,  // all parts were given to the link
   kAwaitDone,  // the peer will say that it is finished
   kAnswered,   // it has said so; the link has not told of all parts yet
@@ -63,16 +63,6 @@ enum Phase : uint8_t {
 
 class Pair final : public transport::Pair, public LinkHandler {
  public:
-  // A buffer that the peer has bound to a slot, or will.
-  struct RemoteBound {
-    bool known = false;
-    uint64_t bytes = 0;
-    uint32_t index = 0;
-    RemoteMemory remote;
-    Fifo<Operation> waiting;
-    size_t users = 0;  // send buffers of ours that refer to this
-  };
-
   Pair(Context& context, int peer);
   ~Pair() override;
 
@@ -266,6 +256,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   void serve(Operation& op, const StoredAdvert& advert);
   bool prepareDirect(Operation& op, const StoredAdvert& advert);
   void activate(Operation& op);
+  void makeActive(Operation& op);
   void activateAtOnce(Operation& op);
   static int weightOf(const Operation& op);
   size_t mostOfPart(const Operation& op) const;
@@ -323,7 +314,9 @@ class Pair final : public transport::Pair, public LinkHandler {
 
   // pair_bound.cc
   void advertiseBound(uint32_t index);
-  void writeBound(Operation& op, const RemoteBound& remote);
+  void writeBound(Operation& op, RemoteBound& remote);
+  void writeNext(RemoteBound& remote);
+  bool writesTo(uint32_t index) const;
   void onBoundAdvert(const FrameHeader& header);
   void cancelBound(Operation& op);
   void forgetUnused(std::map<int, RemoteBound>::iterator it);

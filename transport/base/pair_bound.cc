@@ -92,7 +92,7 @@ void Pair::removeBound(uint32_t index) {
   }
 }
 
-const Pair::RemoteBound& Pair::useRemoteBound(int slot) {
+const RemoteBound& Pair::useRemoteBound(int slot) {
   RemoteBound& remote = remoteBounds_[slot];
   remote.users++;
   return remote;
@@ -106,7 +106,8 @@ void Pair::releaseRemoteBound(int slot) {
 
 void Pair::forgetUnused(std::map<int, RemoteBound>::iterator it) {
   const RemoteBound& remote = it->second;
-  if (!remote.known && remote.users == 0 && remote.waiting.empty()) {
+  if (!remote.known && remote.users == 0 && remote.waiting.empty() &&
+      !remote.writing) {
     remoteBounds_.erase(it);
   }
 }
@@ -138,16 +139,29 @@ void Pair::answerWithdrawals() {
     return;
   }
   std::erase_if(withdrawn_, [this](uint32_t index) {
-    for (Operation* op = active_.front(); op != nullptr; op = op->next) {
-      if (op->kind == kBoundWrite && op->index == index) {
-        return false;
-      }
+    if (writesTo(index)) {
+      return false;
     }
     FrameHeader h = header(FrameType::kCancel, kBound | kReply);
     h.index = index;
     sendControl(h);
     return true;
   });
+}
+
+// Some parts are not with the link yet.
+bool Pair::writesTo(uint32_t index) const {
+  const auto anyIn = [index](const Fifo<Operation>& ops) {
+    const Operation* op = ops.front();
+    while (op != nullptr && (op->kind != kBoundWrite || op->index != index)) {
+      op = op->next;
+    }
+    return op != nullptr;
+  };
+  return anyIn(active_) ||
+         std::any_of(
+             remoteBounds_.begin(), remoteBounds_.end(),
+             [&](const auto& bound) { return anyIn(bound.second.behind); });
 }
 
 bool Pair::writeBoundNow(const RemoteBound& remote, const char* from,
@@ -175,7 +189,7 @@ void Pair::startBoundWrite(Operation& op) {
   writeBound(op, remote);
 }
 
-void Pair::writeBound(Operation& op, const RemoteBound& remote) {
+void Pair::writeBound(Operation& op, RemoteBound& remote) {
   if (op.remoteOffset > remote.bytes ||
       op.bytes > remote.bytes - op.remoteOffset) {
     context_.failNew(
@@ -189,7 +203,23 @@ void Pair::writeBound(Operation& op, const RemoteBound& remote) {
   op.index = remote.index;
   op.remoteAddress = remote.remote.address;
   op.remoteKey = remote.remote.key;
+  op.owner = &remote;
+  op.phase = kActive;
+  if (remote.writing) {
+    remote.behind.pushBack(&op);
+    return;
+  }
+  remote.writing = true;
   activate(op);
+}
+
+// All of a write is with the link.
+void Pair::writeNext(RemoteBound& remote) {
+  Operation* const op = remote.behind.popFront();
+  remote.writing = op != nullptr;
+  if (op != nullptr) {
+    makeActive(*op);
+  }
 }
 
 void Pair::onBoundAdvert(const FrameHeader& header) {

@@ -147,10 +147,14 @@ bool Pair::prepareDirect(Operation& op, const StoredAdvert& advert) {
 }
 
 void Pair::activate(Operation& op) {
+  makeActive(op);
+  pump();
+}
+
+void Pair::makeActive(Operation& op) {
   op.phase = kActive;
   op.bytesQueued = 0;
   active_.pushBack(&op);
-  pump();
 }
 
 // A direct message that nothing has announced introduces itself, so it must
@@ -179,8 +183,13 @@ bool Pair::pump() {
       return moved;
     }
     Operation* op = active_.popFront();
+    auto* const bound = op->kind == kBoundWrite
+                            ? static_cast<RemoteBound*>(op->owner)
+                            : nullptr;
     if (sendPart(*op, &given)) {
       active_.pushBack(op);  // the others have their turn
+    } else if (bound != nullptr && !failed_) {
+      writeNext(*bound);
     }
     moved = true;
   }
@@ -251,6 +260,7 @@ FrameHeader Pair::partHeader(const Operation& op, uint64_t offset) {
       h.check = op.check;
       break;
     case kBoundWrite:
+      h.number = 0;  // it is our buffer's own
       h.flags = kBound;
       break;
     case kPutRequest:

@@ -31,8 +31,11 @@ void VerbsLink::onCompletion(const ibv_wc& completion, bool receive,
   } else if (receive) {
     onReceive(completion, number);
   } else {
-    sends().completed(number);
-    touch();
+    if (sends().completed(number)) {
+      touch();
+    } else {
+      fail(MakeString("request ", number, " is complete, but not on its way"));
+    }
   }
 }
 

@@ -237,8 +237,10 @@ void VerbsPoller::forEachLink(const Call& call) {
 void VerbsPoller::onEvents() {
   ibv_async_event event{};
   while (api().getAsyncEvent(adapter_.context(), &event) == 0) {
-    onEvent(event);
+    // First: what it concerns may be destroyed by what follows, and that waits
+    // for the acknowledgement. (From here on a pointer is only compared.)
     api().ackAsyncEvent(&event);
+    onEvent(event);
   }
 }
 

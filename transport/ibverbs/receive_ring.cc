@@ -35,7 +35,7 @@ ReceiveRing::ReceiveRing(ibv_qp* qp, const Layout& layout, uint64_t tag,
 int ReceiveRing::start() {
   first_ = &requests_.front();
   end_ = &requests_.back().next;
-  return post();
+  return post(static_cast<uint32_t>(requests_.size()));
 }
 
 int ReceiveRing::consumedReserve(uint32_t slot) {
@@ -43,17 +43,27 @@ int ReceiveRing::consumedReserve(uint32_t slot) {
   request.next = first_;
   end_ = first_ == nullptr ? &request.next : end_;
   first_ = &request;
-  return post();
+  return post(1);
 }
 
-int ReceiveRing::post() {
+// Credits only for what was posted: where that fails the peer runs out of them,
+// and does not meet a receiver that is not ready before it hears why.
+int ReceiveRing::post(uint32_t free) {
   *end_ = nullptr;
   ibv_recv_wr* bad = nullptr;
   const int error = ibv_post_recv(qp_, first_, &bad);
+  uint32_t posted = free + waiting_;
+  if (error != 0) [[unlikely]] {
+    posted = 0;
+    const ibv_recv_wr* request = bad != nullptr ? first_ : nullptr;
+    for (; request != nullptr && request != bad; request = request->next) {
+      posted++;
+    }
+  }
   counts_.doorbells++;
   first_ = nullptr;
   end_ = &first_;
-  owed_ += waiting_;
+  owed_ += posted - std::min(posted, free);
   waiting_ = 0;
   return error;
 }

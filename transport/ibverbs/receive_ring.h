@@ -54,10 +54,12 @@ class ReceiveRing {
     if (++waiting_ < together_) {
       return false;
     }
-    error_ = post();
+    const int error = post(0);
+    error_ = error_ != 0 ? error_ : error;
     return true;
   }
-  int error() const { return error_; }  // errno of consumed(); 0: none
+  // errno of the first consumed() whose receives were not all posted; 0: none.
+  int error() const { return error_; }
   // The same for a message that took no credit: at once.
   [[nodiscard]] int consumedReserve(uint32_t slot);
 
@@ -67,7 +69,8 @@ class ReceiveRing {
   bool creditsDue() const { return owed_ >= due_; }
 
  private:
-  int post();
+  // The chain, of which the first `free` took no credit; 0 or errno.
+  int post(uint32_t free);
 
   ibv_qp* const qp_;
   const Layout layout_;

@@ -346,8 +346,11 @@ void SendQueue::post() {
   }
 }
 
-void SendQueue::completed(uint32_t sequence) {
-  while (oldest_ != sequence + 1 && oldest_ != next_) {
+bool SendQueue::completed(uint32_t sequence) {
+  if (sequence - oldest_ >= next_ - oldest_) {
+    return false;
+  }
+  while (oldest_ != sequence + 1) {
     const Posted& posted = postedAt(oldest_);
     oldest_++;
     slotsTaken_ -= posted.slot ? 1 : 0;
@@ -357,6 +360,7 @@ void SendQueue::completed(uint32_t sequence) {
       done_.push_back(posted.token);
     }
   }
+  return true;
 }
 
 void SendQueue::keep(const Item& item, bool copy) {

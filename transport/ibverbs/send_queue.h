@@ -40,6 +40,9 @@ class SendQueue {
     uint32_t depth = 0;  // requests on their way
     uint32_t inlineBytes = 0;
   };
+  // Sequence numbers soon begin again at 0: no program has to run for long to
+  // find out how that goes.
+  static constexpr uint32_t kFirstSequence = UINT32_MAX - 99;
   // Request ids are `tag` plus a sequence number of 32 bits. Frames take the
   // credits along that `receives` owes.
   SendQueue(ibv_qp* qp, const Layout& layout, uint64_t tag,
@@ -90,8 +93,9 @@ class SendQueue {
 
   // Posts what can be posted now; true if anything was.
   bool flush();
-  // The request `sequence`, and so all before it, is complete.
-  void completed(uint32_t sequence);
+  // The request `sequence`, and so all before it, is complete. False, and
+  // nothing has changed: it is not on its way.
+  [[nodiscard]] bool completed(uint32_t sequence);
   // Tokens whose memory is free, in order; the caller takes them.
   std::vector<void*>& done() { return done_; }
   bool anyDone() const { return !done_.empty(); }
@@ -195,8 +199,8 @@ class SendQueue {
   // On their way, by sequence number modulo a power of two.
   std::vector<Posted> posted_;
   const uint32_t mask_;
-  uint32_t next_ = 0;    // sequence of the next request
-  uint32_t oldest_ = 0;  // of those not known to be complete
+  uint32_t next_ = kFirstSequence;    // of the next request
+  uint32_t oldest_ = kFirstSequence;  // of those not known to be complete
   uint32_t slotsTaken_ = 0;
   uint32_t nextSlot_ = 0;
   uint32_t borrowed_ = 0;

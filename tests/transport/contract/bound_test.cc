@@ -169,6 +169,44 @@ TEST_P(BoundTest, LongerThanThePeersBuffer) {
   });
 }
 
+// Of arrivals only the number is told: what was sent first is whole when the
+// first one counts, though it leaves in several parts and the other does not.
+TEST_P(BoundTest, AShortSendDoesNotOvertakeALongOne) {
+  run(2, [](const ContextPtr& context) {
+    constexpr size_t kLong = (size_t{3} << 20) + 5;
+    constexpr size_t kShort = 100;
+    auto& pair = *context->getPair(1 - context->rank);
+    std::vector<char> bytes(kLong + 2 * kShort);
+    auto buffer = context->rank == 0
+                      ? pair.createSendBuffer(1, bytes.data(), bytes.size())
+                      : pair.createRecvBuffer(1, bytes.data(), bytes.size());
+    for (int round = 0; round < 3; round++) {
+      std::fill(bytes.begin(), bytes.end(), 0);
+      meet(context);
+      if (context->rank == 0) {
+        const auto text = pattern(round, bytes.size());
+        std::copy(text.begin(), text.end(), bytes.begin());
+        buffer->send(kLong, kShort, kLong);
+        buffer->send(0, kLong, 0);
+        buffer->send(kLong + kShort, kShort, kLong + kShort);
+        buffer->waitSend();
+        buffer->waitSend();
+        std::fill(bytes.begin(), bytes.begin() + kLong, 'c');  // it has left
+        buffer->waitSend();
+      } else {
+        buffer->waitRecv();
+        EXPECT_EQ(bytes[kLong], patternByte(round, kLong)) << round;
+        buffer->waitRecv();
+        EXPECT_EQ(mismatch(round, bytes.data(), kLong), kLong) << round;
+        buffer->waitRecv();
+        EXPECT_EQ(mismatch(round, bytes.data(), bytes.size()), bytes.size())
+            << round;
+      }
+    }
+    meet(context);
+  });
+}
+
 // The sender knows nothing of it: what it sends meanwhile is lost, or goes to
 // the next buffer on that slot, but never into memory that was given back.
 TEST_P(BoundTest, ABufferIsReplacedWhileThePeerSends) {

@@ -105,18 +105,21 @@ TEST_F(VerbsDefectsTest, MessagesAboveThePortsLimitAreSplit) {
 
 TEST_F(VerbsDefectsTest, FarMoreThanEightBoundSendsAreInFlight) {
   run(plainDevices(), [](const ContextPtr& context) {
-    constexpr int kSends = 500;
+    constexpr size_t kSends = 500;
+    constexpr size_t kSize = 64;
     auto& pair = *context->getPair(1 - context->rank);
-    std::vector<char> memory(64);
+    const auto own = static_cast<uint64_t>(context->rank);
+    auto memory = pattern(own, kSends * kSize);
     auto send = pair.createSendBuffer(1, memory.data(), memory.size());
-    std::vector<char> place(64);
+    std::vector<char> place(memory.size());
     auto recv = pair.createRecvBuffer(1, place.data(), place.size());
-    for (int i = 0; i < kSends; i++) {
-      send->send();
+    for (size_t i = 0; i < kSends; i++) {
+      send->send(i * kSize, kSize, i * kSize);
     }
-    for (int i = 0; i < kSends; i++) {
+    for (size_t arrived = kSize; arrived <= place.size(); arrived += kSize) {
       send->waitSend();
       recv->waitRecv();
+      ASSERT_GE(mismatch(1 - own, place.data(), arrived), arrived);
     }
     meet(context);
   });

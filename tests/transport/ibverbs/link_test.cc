@@ -33,13 +33,14 @@ struct Recorder : base::LinkHandler {
   }
   void onBound(uint32_t, uint64_t, const char*, size_t) override {}
   void onWritten(uint32_t) override {}
-  void onComplete(void*) override {}
+  void onComplete(void* token) override { completed.push_back(token); }
   void onLost(internal::Cause cause, bool) override {
     heard.push_back(cause.text);
   }
 
   std::array<char, base::kMaxControlPayload> payload;
   std::vector<std::string> heard;
+  std::vector<void*> completed;
 };
 
 attr loopback() {
@@ -76,6 +77,8 @@ class VerbsLinkTest : public testing::Test {
     auto endpoint = std::make_unique<Endpoint>(poller_, shape);
     endpoint->connect(peer_->address());
     peer_->connect(endpoint->address());
+    qp_ = endpoint->qp();
+    tag_ = poller_.tagOf(endpoint->place(), false);
     socket_ = ours.get();
     poller_.watchSocket(endpoint->place(), socket_);
     link_ = std::make_unique<VerbsLink>(poller_, std::move(endpoint),
@@ -98,15 +101,39 @@ class VerbsLinkTest : public testing::Test {
     EXPECT_TRUE(peer_->sends().send(header, nullptr, nullptr));
   }
 
-  // Each completes.
+  // It completes with this number.
+  static void postWrite(ibv_qp* qp, uint64_t id) {
+    ibv_send_wr wr{};
+    wr.wr_id = id;
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    ibv_send_wr* bad = nullptr;
+    EXPECT_EQ(ibv_post_send(qp, &wr, &bad), 0);
+  }
   void peerWrites(int count) {
     for (int i = 0; i < count; i++) {
-      ibv_send_wr wr{};
-      wr.wr_id = poller_.tagOf(peer_->place(), false);
-      wr.opcode = IBV_WR_RDMA_WRITE;
-      wr.send_flags = IBV_SEND_SIGNALED;
-      ibv_send_wr* bad = nullptr;
-      EXPECT_EQ(ibv_post_send(peer_->qp(), &wr, &bad), 0);
+      postWrite(peer_->qp(), poller_.tagOf(peer_->place(), false));
+    }
+  }
+
+  void open() {
+    theirs_->sayReady();
+    awaitReadable(socket_);
+    EXPECT_TRUE(link_->onSocket());
+  }
+
+  // Of no bytes.
+  void write(int* token) {
+    EXPECT_FALSE(
+        link_->write(nullptr, 0, nullptr, {}, base::kNoImmediate, token));
+  }
+
+  // The device tells of the queue pair, which works on.
+  void raiseOnLink() {
+    fake_.raiseOnQp(IBV_EVENT_PATH_MIG_ERR, fake_.queuePairs().back());
+    for (int i = 0; fake_.pendingEvents() > 0; i++) {
+      ASSERT_LT(i, 1000);
+      poller_.poll();
     }
   }
 
@@ -120,6 +147,8 @@ class VerbsLinkTest : public testing::Test {
   std::unique_ptr<Endpoint> peer_;
   std::unique_ptr<VerbsLink> link_;
   int socket_ = -1;
+  ibv_qp* qp_ = nullptr;  // of link_
+  uint64_t tag_ = 0;
   bool peerIsOpen_ = false;
 };
 
@@ -143,6 +172,42 @@ TEST_F(VerbsLinkTest, AFarewellThatCannotBePostedIsNoticed) {
   link_->finish();
   poller_.poll();
   EXPECT_THAT(handler_.heard, ElementsAre(HasSubstr("could not be posted")));
+}
+
+// Numbers of requests begin again at 0 between the first one and the last.
+TEST_F(VerbsLinkTest, WhatIsCompleteIsToldByItsNumber) {
+  open();
+  std::array<int, 300> tokens{};
+  for (int& token : tokens) {
+    write(&token);
+    poller_.poll();
+    EXPECT_THAT(handler_.completed, ElementsAre(&token));
+    handler_.completed.clear();
+  }
+  EXPECT_THAT(handler_.heard, ElementsAre());
+}
+
+// One that was complete before, and one that nobody has posted.
+TEST_F(VerbsLinkTest, ACompletionOfNothingThatIsOnItsWayFreesNothing) {
+  for (const uint32_t number :
+       {SendQueue::kFirstSequence, SendQueue::kFirstSequence + 2}) {
+    SCOPED_TRACE(number);
+    open();
+    int before = 0;
+    write(&before);
+    poller_.poll();
+    EXPECT_THAT(handler_.completed, ElementsAre(&before));
+    fake_.pause();
+    postWrite(qp_, tag_ + number);
+    int behind = 0;
+    write(&behind);
+    fake_.resume();
+    poller_.poll();
+    EXPECT_THAT(handler_.completed, ElementsAre(&before));
+    EXPECT_THAT(handler_.heard, ElementsAre(HasSubstr("not on its way")));
+    handler_.completed.clear();
+    connect();
+  }
 }
 
 // It waits for the end of what is on its way to the peer.
@@ -217,19 +282,18 @@ TEST_F(VerbsLinkTest, TheSideChannelSoonMissesAHostThatIsGone) {
 TEST_F(VerbsLinkTest, WhatFailsBehindAFarewellIsNobodysConcern) {
   for (const bool late : {false, true}) {
     SCOPED_TRACE(late);
-    theirs_->sayReady();
-    awaitReadable(socket_);
-    EXPECT_TRUE(link_->onSocket());
+    open();
     if (late) {
-      link_->suspect("the queue pair failed");
+      raiseOnLink();
     }
     peerSends(base::FrameType::kCredit);
     peer_->sends().sendEnd();
     poller_.poll();
     if (!late) {
-      link_->suspect("the queue pair failed");
+      raiseOnLink();
     }
     poller_.poll();
+    EXPECT_THAT(fake_.misuse(), ElementsAre());
     const uint64_t before = poller_.totals().systemCalls;
     for (int i = 0; i < 1000; i++) {
       poller_.poll();

@@ -271,6 +271,7 @@ void State::runPlan(const Lease& lease, const Request& request,
   run.slot = Slot::build(arguments.prefix, arguments.tag);
   elsewhere_.fetch_add(1, std::memory_order_relaxed);
   run.check = channel_.begin(run.slot, plan.check(), plan.details());
+  run.details = plan.details().get();
   run.collective = nameOf(request.collective);
   run.algorithm = plan.algorithm().name;
   run.tag = arguments.tag;

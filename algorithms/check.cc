@@ -31,6 +31,17 @@ static_assert(kSequenceShift == kOperationBits + kTypeBits + kReductionBits +
 
 constexpr uint64_t mask(int bits) { return (uint64_t{1} << bits) - 1; }
 
+static_assert(kReductionShift == kOperationBits + kTypeBits &&
+              kCountShift == 64 - kCountBits &&
+              kGathervOperation == uint64_t(algorithms::Collective::kGatherv) &&
+              kAlltoallvOperation ==
+                  uint64_t(algorithms::Collective::kAlltoallv));
+
+// Which way a part goes, in the bits of the reduction, which has no meaning
+// there.
+constexpr uint8_t kToHigher = 1;
+constexpr uint8_t kToLower = 2;
+
 // Zero means that a side does not know.
 bool meet(unsigned a, unsigned b) { return a == b || a == 0 || b == 0; }
 
@@ -64,6 +75,19 @@ std::string nameOfCount(uint32_t count) {
                           count & (CheckFields::kExactCounts - 1), ")");
 }
 
+bool isByPart(const CheckFields& f) { return internal::isByPart(f.operation); }
+
+// "number of elements", and of which part.
+std::string nameOfElements(const CheckFields& f, int one, int other) {
+  if (!isByPart(f) || f.reduction == 0) {
+    return "number of elements";
+  }
+  const auto [lower, higher] = std::minmax(one, other);
+  const bool up = f.reduction == kToHigher;
+  return MakeString("number of elements from rank ", up ? lower : higher,
+                    " to rank ", up ? higher : lower);
+}
+
 class Difference {
  public:
   Difference(int one, int other) : one_(one), other_(other) {}
@@ -85,22 +109,23 @@ class Difference {
 };
 
 // True: one was found.
-bool addCounts(Difference& d, const CheckDetails& a, const CheckDetails& b) {
+bool addCounts(Difference& d, const std::string& elements,
+               const CheckDetails& a, const CheckDetails& b) {
   const auto [one, other] = std::mismatch(a.counts.begin(), a.counts.end(),
                                           b.counts.begin(), b.counts.end());
   if (one != a.counts.end() && other != b.counts.end()) {
     d.add(MakeString("number of elements of rank ", one - a.counts.begin()),
           *one, *other);
   } else if (a.count != b.count) {
-    d.add(a.counts.empty() ? "number of elements"
-                           : "number of elements of all ranks",
+    d.add(a.counts.empty() ? elements : "number of elements of all ranks",
           a.count, b.count);
   }
   return !d.empty();
 }
 
 // What the hashes of two words are of.
-void addDetails(Difference& d, const CheckDetails& a, const CheckDetails& b) {
+void addDetails(Difference& d, const std::string& elements,
+                const CheckDetails& a, const CheckDetails& b) {
   const bool hadSome = !d.empty();
   const auto addIf = [&d](const char* field, uint64_t one, uint64_t other) {
     if (one != other) {
@@ -110,20 +135,20 @@ void addDetails(Difference& d, const CheckDetails& a, const CheckDetails& b) {
   addIf("root", a.root, b.root);
   addIf("number of vectors to average", a.vectors, b.vectors);
   // Vectors that differ are cut in different ways.
-  if (!addCounts(d, a, b) && !hadSome) {
+  if (!addCounts(d, elements, a, b) && !hadSome) {
     addIf("base", a.base, b.base);
     addIf("segment size (bytes)", a.segmentBytes, b.segmentBytes);
   }
 }
 
-void addHashed(Difference& d, const CheckFields& a, const CheckFields& b) {
+void addHashed(Difference& d, const std::string& elements, const CheckFields& a,
+               const CheckFields& b) {
   if (a.rootHash != b.rootHash) {
     d.add("root", int{a.rootHash}, int{b.rootHash});
   }
   if (a.countHash != b.countHash) {
     const bool isAverage = a.reduction == uint8_t(Reduction::kAverage);
-    d.add(isAverage ? "number of elements, or of vectors to average"
-                    : "number of elements",
+    d.add(isAverage ? "number of elements, or of vectors to average" : elements,
           nameOfCount(a.countHash), nameOfCount(b.countHash));
   }
 }
@@ -174,6 +199,41 @@ CheckFields CheckFields::unpack(uint64_t word) {
   return f;
 }
 
+PartOf partOf(uint64_t word, int rank, int peer) {
+  const bool up = CheckFields::unpack(word).reduction == kToHigher;
+  return {rank, peer, up == (peer > rank)};
+}
+
+uint64_t withPart(uint64_t word, const PartOf& part,
+                  const CheckDetails* details) {
+  if (details == nullptr || !isByPart(word)) {
+    return word;
+  }
+  const auto& counts = part.sends ? details->sent : details->received;
+  const auto peer = static_cast<size_t>(part.peer);
+  const uint64_t count = peer < counts.size() ? counts[peer] : 0;
+  const uint64_t beyond = details->root >> 8;
+  uint32_t field = CheckFields::exactCount(count);
+  if (count >= CheckFields::kExactCounts || beyond != 0) {
+    // Mixes well enough: 19 bits are left.
+    uint64_t hash = (count ^ beyond << 40) * 0x9e3779b97f4a7c15;
+    field = CheckFields::hashedCount(static_cast<uint32_t>(hash >> 32));
+  }
+  const bool up = part.sends == (part.peer > part.rank);
+  return (word & ~kPartMask) | uint64_t{field} << kCountShift |
+         uint64_t{up ? kToHigher : kToLower} << kReductionShift;
+}
+
+CheckDetailsPtr detailsOfPart(const PartOf& part, const CheckDetails& details) {
+  const auto& counts = part.sends ? details.sent : details.received;
+  const auto peer = static_cast<size_t>(part.peer);
+  auto told = std::make_shared<CheckDetails>(details);
+  told->count = peer < counts.size() ? counts[peer] : 0;
+  told->sent.clear();
+  told->received.clear();
+  return told;
+}
+
 bool checksAgree(uint64_t mine, uint64_t theirs) {
   if (mine == theirs) {
     return true;
@@ -201,7 +261,7 @@ std::string describeDisagreement(const Statement& one, const Statement& other,
     d.add("element type", nameOf(static_cast<ElementType>(a.type)),
           nameOf(static_cast<ElementType>(b.type)));
   }
-  if (!meet(a.reduction, b.reduction)) {
+  if (!isByPart(a) && !meet(a.reduction, b.reduction)) {
     d.add("reduction", nameOf(static_cast<Reduction>(a.reduction)),
           nameOf(static_cast<Reduction>(b.reduction)));
   }
@@ -213,11 +273,12 @@ std::string describeDisagreement(const Statement& one, const Statement& other,
     d.add("algorithm", algorithms::nameOfAlgorithm(a.algorithm),
           algorithms::nameOfAlgorithm(b.algorithm));
   }
+  const std::string elements = nameOfElements(a, one.rank, other.rank);
   if (ofOne != nullptr && ofOther != nullptr &&
       !nameTheField(one.word, other.word)) {
-    addDetails(d, *ofOne, *ofOther);
+    addDetails(d, elements, *ofOne, *ofOther);
   } else {
-    addHashed(d, a, b);
+    addHashed(d, elements, a, b);
   }
   if (!meet(a.sequence, b.sequence)) {
     d.add("sequence number of the tag", a.sequence, b.sequence);
@@ -233,13 +294,13 @@ std::string describeCheck(uint64_t word, const CheckDetails* details) {
   }
   if (details != nullptr) {
     text += MakeString(" of ", details->count);
-  } else if (!isHashed(f.countHash)) {
+  } else if (!isHashed(f.countHash) && (!isByPart(f) || f.reduction != 0)) {
     text += MakeString(" of ", f.countHash);
   }
   text += f.type != 0
               ? MakeString(" ", nameOf(static_cast<ElementType>(f.type)))
               : MakeString(" elements of up to ", 1u << f.log2Size, " bytes");
-  if (f.reduction != 0) {
+  if (f.reduction != 0 && !isByPart(f)) {
     text += MakeString(", ", nameOf(static_cast<Reduction>(f.reduction)));
   }
   if (hasRoot(f.operation)) {

@@ -267,7 +267,7 @@ std::string DirectRun::differenceTo(int rank, uint64_t round,
   if (round <= before_ || internal::nameTheField(ours.check, theirs.check)) {
     return internal::describeDisagreement(one, other);
   }
-  const internal::CheckDetailsPtr own = detailsOf(request_, size_);
+  const internal::CheckDetailsPtr own = detailsOf(request_, rank_, size_);
   if (own->counts.empty() && ours.bytes != theirs.bytes) {
     internal::CheckDetails their = *own;
     their.count =

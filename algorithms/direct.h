@@ -45,6 +45,7 @@ class DirectRun {
     std::string_view collective;
     uint32_t tag = 0;
     std::chrono::milliseconds timeout{0};
+    std::chrono::milliseconds left{0};  // of it
   };
 
   // What the ranks compare.
@@ -172,7 +173,7 @@ class DirectRun {
 
   // The time is taken from now on.
   void startTime() {
-    deadline_ = Deadline::after(texts_.timeout);
+    deadline_ = Deadline::after(texts_.left);
     timed_ = true;
   }
   // Throws at the deadline, if the time is taken, and once the context has

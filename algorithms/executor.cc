@@ -218,10 +218,11 @@ bool Executor::sendFollows(size_t index, size_t end) const {
 void Executor::start(size_t index, const Action& action, bool more) {
   if (action.kind == ActionKind::kSend) {
     run_->channel->postSend(operation(index), action.peer, run_->slot,
-                            at(action.source), action.bytes, run_->check, more);
+                            at(action.source), action.bytes, checkOf(action),
+                            more);
   } else if (action.kind == ActionKind::kRecv) {
     run_->channel->postRecv(operation(index), action.peer, run_->slot,
-                            at(action.target), action.bytes, run_->check);
+                            at(action.target), action.bytes, checkOf(action));
   } else {
     perform(action);
     states_[index] = kDone;
@@ -229,6 +230,16 @@ void Executor::start(size_t index, const Action& action, bool more) {
   }
   inFlight_ |= uint64_t{1} << (index & mask_);
   states_[index] = kStarted;
+}
+
+uint64_t Executor::checkOf(const Action& action) const {
+  if (!internal::isByPart(run_->check)) {
+    return run_->check;
+  }
+  return internal::withPart(
+      run_->check,
+      {run_->channel->rank(), action.peer, action.kind == ActionKind::kSend},
+      run_->details);
 }
 
 char* Executor::inputBlock(size_t offset) const {

@@ -32,6 +32,8 @@ struct Run {
   const internal::Vectors* own = nullptr;
   uint64_t slot = 0;
   uint64_t check = 0;
+  // Of the word; null: none are known.
+  const internal::CheckDetails* details = nullptr;
   std::chrono::milliseconds timeout{0};  // of all of it
   // For the texts of errors.
   std::string_view collective;
@@ -82,6 +84,7 @@ class Executor {
     return run_->memory[static_cast<size_t>(place.memory)] + place.offset;
   }
   char* inputBlock(size_t offset) const;
+  uint64_t checkOf(const Action& action) const;
 
   [[noreturn]] void throwTimeout();
   [[noreturn]] void throwShort(const Action& action, const Operation& op);

@@ -43,14 +43,44 @@ const size_t* sharedOffsets(const Request& request) {
              : nullptr;
 }
 
+bool isByPart(Collective collective) {
+  return internal::isByPart(static_cast<uint64_t>(collective));
+}
+
+// What a rank has for each other one, of its own counts.
+void addParts(const Request& request, int rank, int size,
+              internal::CheckDetails& details) {
+  details.sent.resize(static_cast<size_t>(size));
+  details.received.resize(static_cast<size_t>(size));
+  const auto partsOf = [size](const size_t* offsets,
+                              std::vector<uint64_t>& parts) {
+    for (int peer = 0; offsets != nullptr && peer < size; peer++) {
+      parts[static_cast<size_t>(peer)] = offsets[peer + 1] - offsets[peer];
+    }
+  };
+  if (request.collective == Collective::kAlltoallv) {
+    partsOf(request.counts.sendOffsets, details.sent);
+    partsOf(request.counts.recvOffsets, details.received);
+  } else if (rank == request.root) {
+    partsOf(request.counts.recvOffsets, details.received);
+  } else {
+    // Either way, as for layoutsOf().
+    const size_t* const offsets = request.counts.recvOffsets;
+    details.sent[static_cast<size_t>(request.root)] =
+        offsets != nullptr ? offsets[rank + 1] - offsets[rank]
+                           : request.counts.count;
+  }
+}
+
 // Of what all ranks know. (A root beyond its 8 bits, the number of vectors that
 // an average is of, and a cut that is not the usual one are mixed in.)
 uint32_t hashOfCounts(const Request& request, int size, uint64_t cut) {
-  // Where each rank has counts of its own, there is nothing to agree on.
-  const bool agree = request.collective != Collective::kGatherv &&
-                     request.collective != Collective::kAlltoallv;
+  // Where each rank has counts of its own, the words of parts have them.
+  if (isByPart(request.collective)) {
+    return internal::CheckFields::exactCount(0);
+  }
   const size_t* const offsets = sharedOffsets(request);
-  const uint64_t count = agree ? request.counts.count : 0;
+  const uint64_t count = request.counts.count;
   const auto beyond = static_cast<uint64_t>(request.root) >> 8;
   if (offsets == nullptr && beyond == 0 && request.vectors <= 1 && cut == 0 &&
       count < internal::CheckFields::kExactCounts) {
@@ -74,7 +104,7 @@ uint32_t hashOfCounts(const Request& request, int size, uint64_t cut) {
 
 }  // namespace
 
-internal::CheckDetailsPtr detailsOf(const Request& request, int size,
+internal::CheckDetailsPtr detailsOf(const Request& request, int rank, int size,
                                     const Cut& cut) {
   auto details = std::make_shared<internal::CheckDetails>();
   details->count = request.counts.count;
@@ -90,6 +120,9 @@ internal::CheckDetailsPtr detailsOf(const Request& request, int size,
   details->base = static_cast<uint32_t>(cut.base);
   details->vectors = static_cast<uint32_t>(request.vectors);
   details->root = static_cast<uint32_t>(request.root);
+  if (isByPart(request.collective)) {
+    addParts(request, rank, size, *details);
+  }
   return details;
 }
 
@@ -103,7 +136,7 @@ Plan::Plan(const Request& request, int rank, int size, int radix,
       longInput_(extentOfMessages(program_, Memory::kInput, eagerBytes)),
       longOutput_(extentOfMessages(program_, Memory::kOutput, eagerBytes)),
       check_(checkOf(request_, size, algorithm_->id, cut_.hash)),
-      details_(detailsOf(request_, size, cut_)),
+      details_(detailsOf(request_, rank, size, cut_)),
       executor_(program_) {}
 
 bool Plan::serves(const Request& r) const {

@@ -52,7 +52,7 @@ struct Cut {
 
 // Of the word, for who contradicts it. `cut` of a schedule that cuts nothing:
 // none.
-internal::CheckDetailsPtr detailsOf(const Request& request, int size,
+internal::CheckDetailsPtr detailsOf(const Request& request, int rank, int size,
                                     const Cut& cut = {});
 
 // One thread at a time.

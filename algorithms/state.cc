@@ -6,52 +6,16 @@
 #include "algorithms/direct.h"
 #include "gloo/common/error.h"
 #include "gloo/context.h"
-#include "gloo/internal/algorithms.h"
 #include "gloo/internal/check.h"
 #include "gloo/internal/direct.h"
 #include "gloo/types.h"
 
 GLOO_NAMESPACE_BEGIN
-
-namespace internal {
-
-CollectiveState::~CollectiveState() = default;
-
-std::shared_ptr<CollectiveState> CollectiveState::make(
-    transport::Context& context, int radix) {
-  auto profile = profileOf(context);
-  if (profile == nullptr) {
-    profile = std::make_shared<const Profile>();
-  }
-  return std::make_shared<algorithms::State>(Channel::of(context), *profile,
-                                             transportOf(context), radix);
-}
-
-std::vector<AlgorithmNames> algorithmNames(Context& context) {
-  algorithms::State& state = algorithms::State::of(context);
-  const algorithms::Setting setting{0, context.size, 0, context.base,
-                                    state.selection().hosts()};
-  const bool shares = state.channel().direct() != nullptr;
-  std::vector<AlgorithmNames> all;
-  for (const algorithms::AlgorithmInfo& info : algorithms::catalogue()) {
-    const std::string collective(nameOf(info.collective));
-    if (all.empty() || all.back().collective != collective) {
-      all.push_back(
-          {collective, {}, shares && algorithms::hasDirect(info.collective)});
-    }
-    if (info.offers(setting) && !info.byNameOnly) {
-      all.back().algorithms.emplace_back(info.name);
-    }
-  }
-  return all;
-}
-
-}  // namespace internal
-
 namespace algorithms {
 namespace {
 
-// Callers have a handful of shapes each; more are found again quickly enough.
+// That nobody uses at the moment. Callers have a handful of shapes each; more
+// are found again quickly enough.
 constexpr size_t kMaxPlans = 128;
 
 uint64_t nextSerial() {
@@ -64,6 +28,14 @@ uint64_t nextSerial() {
       nameOf(request.collective), " tag ", tag,
       ": another call with this tag is under way on the same context; "
       "concurrent calls need distinct tags"));
+}
+
+// What is left of a timeout; where there is none, none (0).
+std::chrono::milliseconds leftOf(std::chrono::milliseconds timeout,
+                                 std::chrono::milliseconds waited) {
+  constexpr std::chrono::milliseconds kLeast{1};
+  return timeout <= timeout.zero() ? timeout
+                                   : std::max(kLeast, timeout - waited);
 }
 
 // With the other collectives; see tagOf().
@@ -215,7 +187,10 @@ Plan& State::planFor(const Request& request) {
   }
   auto plan = std::make_unique<Plan>(request, channel_.rank(), channel_.size(),
                                      radix_, selection_, channel_.eagerBytes());
-  if (plans_.size() >= kMaxPlans) {
+  // Those in use stay, and leave as many places to the others.
+  const auto idle = std::count_if(plans_.begin(), plans_.end(),
+                                  [](const auto& p) { return !p->inUse; });
+  if (static_cast<size_t>(idle) >= kMaxPlans) {
     evictOne();
   }
   plans_.push_back(std::move(plan));
@@ -239,10 +214,13 @@ void State::evictOne() {
 
 void State::run(const Lease& lease, const Request& request,
                 const Arguments& arguments) {
-  if (!isDirect(request) ||
-      !runDirect(request, arguments,
-                 checkOf(request, channel_.size(), kDirectId))) {
-    runPlan(lease, request, arguments);
+  if (!isDirect(request)) {
+    return runPlan(lease, request, arguments);
+  }
+  Arguments rest = arguments;
+  if (!runDirect(request, arguments,
+                 checkOf(request, channel_.size(), kDirectId), &rest.timeout)) {
+    runPlan(lease, request, rest);
   }
 }
 
@@ -271,6 +249,7 @@ void State::runPlan(const Lease& lease, const Request& request,
   run.slot = Slot::build(arguments.prefix, arguments.tag);
   elsewhere_.fetch_add(1, std::memory_order_relaxed);
   run.check = channel_.begin(run.slot, plan.check(), plan.details());
+  run.details = plan.details().get();
   run.collective = nameOf(request.collective);
   run.algorithm = plan.algorithm().name;
   run.tag = arguments.tag;
@@ -289,7 +268,7 @@ bool State::isDirect(const Request& request) const {
 
 // `check`: its word, without a sequence number. False: there is no lane.
 bool State::runDirect(const Request& request, const Arguments& arguments,
-                      uint64_t check) {
+                      uint64_t check, std::chrono::milliseconds* left) {
   const uint64_t slot = Slot::build(arguments.prefix, arguments.tag);
   const uint64_t tag = internal::tagOf(slot);
   RunningTags::Entry entry(inLanes_, tag);
@@ -302,6 +281,7 @@ bool State::runDirect(const Request& request, const Arguments& arguments,
   if (use.entry().inUse) {
     throwTagInUse(request, arguments.tag);
   }
+  *left = leftOf(arguments.timeout, use.entry().waited);
   internal::Lane* const lane = use.entry().lane;
   if (lane == nullptr) {
     return false;
@@ -323,8 +303,9 @@ bool State::runDirect(const Request& request, const Arguments& arguments,
     }
   }
   previous = {tag, elsewhere, internal::sequenceOf(word.check)};
-  DirectRun(channel_, *lane, selection_.direct(), request, arguments, word,
-            {nameOf(request.collective), arguments.tag, arguments.timeout})
+  DirectRun(
+      channel_, *lane, selection_.direct(), request, arguments, word,
+      {nameOf(request.collective), arguments.tag, arguments.timeout, *left})
       .run();
   return true;
 }
@@ -336,15 +317,24 @@ void State::runOverLinks(const Request& request, const Arguments& arguments) {
   runPlan(lease, request, arguments);
 }
 
+// In a lane, if there is one; within one deadline.
+void State::runSomehow(const Request& request, const Arguments& arguments,
+                       uint64_t check) {
+  std::chrono::milliseconds left{0};
+  if (!runDirect(request, arguments, check, &left)) {
+    Arguments rest = arguments;
+    rest.timeout = left;
+    runOverLinks(request, rest);
+  }
+}
+
 void State::run(const Request& request, const Arguments& arguments,
                 const internal::CollectiveOptions* options) {
   if (!isDirect(request)) {
     return runOverLinks(request, arguments);
   }
   const uint64_t check = checkOf(request, channel_.size(), kDirectId);
-  if (!runDirect(request, arguments, check)) {
-    runOverLinks(request, arguments);
-  }
+  runSomehow(request, arguments, check);
   if (options != nullptr && options->changing().isRepeated()) {
     prepare(*options, request, arguments, check);
   }
@@ -372,9 +362,7 @@ void State::runAgain(const PreparedRun& prepared,
                      std::chrono::milliseconds timeout) {
   Arguments arguments = prepared.arguments;
   arguments.timeout = timeout;
-  if (!runDirect(prepared.request, arguments, prepared.check)) {
-    runOverLinks(prepared.request, arguments);
-  }
+  runSomehow(prepared.request, arguments, prepared.check);
 }
 
 }  // namespace algorithms

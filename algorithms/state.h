@@ -116,8 +116,11 @@ class State final : public internal::CollectiveState,
   // What is planned for the links: if it might as well run in a lane, what
   // gives the same bits there.
   Request overLinks(const Request& wanted) const;
+  // Sets *left to what is left of the time then.
   bool runDirect(const Request& request, const Arguments& arguments,
-                 uint64_t check);
+                 uint64_t check, std::chrono::milliseconds* left);
+  void runSomehow(const Request& request, const Arguments& arguments,
+                  uint64_t check);
   void runPlan(const Lease& lease, const Request& request,
                const Arguments& arguments);
   void runOverLinks(const Request& request, const Arguments& arguments);

@@ -41,8 +41,9 @@ class AlltoallvOptions : public internal::CollectiveOptions {
 
 // Part s of rank r's output ends as part r of rank s's input. Element size
 // agrees on all ranks; what rank s sends to rank r is what r expects from s.
-// Anything else is an error on both: at the deadline where one of them says
-// zero. Counts may be zero. Memory, threads and errors as for allreduce().
+// Anything else is an error on all ranks, which names both counts: within a
+// second, of which who waits for what another does not send takes a quarter.
+// Counts may be zero. Memory, threads and errors as for allreduce().
 GLOO_API void alltoallv(const AlltoallvOptions& opts);
 
 GLOO_NAMESPACE_END

@@ -36,8 +36,8 @@ class GathervOptions : public internal::CollectiveOptions {
 // The root's output ends as the inputs one after another, in the order of
 // ranks. Element size and root agree on all ranks; only the root knows all
 // counts. An input that is not of the length that the root expects is an error
-// on both: at the deadline where one of them says zero. Memory, threads and
-// errors as for allreduce().
+// on all ranks, which names both counts: within a second, and at the next call
+// of those that have returned. Memory, threads and errors as for allreduce().
 GLOO_API void gatherv(const GathervOptions& opts);
 
 GLOO_NAMESPACE_END

@@ -13,7 +13,7 @@ GLOO_NAMESPACE_BEGIN
 // of the ranks r ^ 1, r ^ 2, r ^ 4, ...: numDestinations of them, and the
 // number of ranks is a multiple of two to that power. All ranks construct their
 // objects on a context in the same order. One thread at a time. Errors as for
-// alltoallv().
+// alltoallv(), also where two ranks disagree about numBytes / numDestinations.
 class GLOO_API PairwiseExchange : public Algorithm {
  public:
   PairwiseExchange(const std::shared_ptr<Context>& context, int numBytes,

@@ -37,6 +37,10 @@ class RaceFinder {
         read(i, a.staged, a.bytes);
       }
       if (a.kind != ActionKind::kSend) {
+        // Where it is part of the output, that is what is named.
+        if (a.target.memory == Memory::kInput) {
+          return MakeString("action ", i, " writes into the input");
+        }
         write(i, a.target, a.bytes);
       }
       if (!error_.empty()) {

@@ -17,14 +17,15 @@ namespace internal {
 
 // Bit fields of a check word; 0 as a whole means "not a collective".
 struct CheckFields {
-  uint8_t operation = 0;   // 5 bits; 1..: see algorithms/
-  uint8_t type = 0;        // 5 bits; 0: unknown
-  uint8_t reduction = 0;   // 4 bits; 0: unknown
+  uint8_t operation = 0;  // 5 bits; 1..: see algorithms/
+  uint8_t type = 0;       // 5 bits; 0: unknown
+  // 4 bits; 0: unknown. Of a part (see isByPart()): which way it goes.
+  uint8_t reduction = 0;
   uint8_t log2Size = 0;    // 4 bits; of the element size
   uint8_t algorithm = 0;   // 6 bits
   uint16_t sequence = 0;   // 12 bits; per tag
   uint16_t rootHash = 0;   // 8 bits
-  uint32_t countHash = 0;  // 20 bits; counts that all ranks share
+  uint32_t countHash = 0;  // 20 bits; counts that all ranks share, or a part's
 
   GLOO_API uint64_t pack() const;
   GLOO_API static CheckFields unpack(uint64_t word);
@@ -57,6 +58,28 @@ constexpr uint64_t withSequence(uint64_t word, uint16_t sequence) {
   return (word & ~kMask) | uint64_t{sequence} << kSequenceShift;
 }
 
+// Where a rank knows only its own counts - of gatherv and alltoallv - the words
+// of messages, adverts and what is awaited carry the count of the part that
+// they belong to: what the one of the two ranks has for the other. What all
+// ranks say alike is the rest.
+constexpr uint64_t kGathervOperation = 7;
+constexpr uint64_t kAlltoallvOperation = 13;
+constexpr bool isByPart(uint64_t word) {
+  const uint64_t operation = word & 0x1f;
+  return operation == kGathervOperation || operation == kAlltoallvOperation;
+}
+constexpr int kReductionShift = 10;
+constexpr int kCountShift = 44;
+constexpr uint64_t kPartMask =
+    ~uint64_t{0} << kCountShift | uint64_t{0xf} << kReductionShift;
+// Without the part.
+constexpr uint64_t sharedPart(uint64_t word) {
+  return isByPart(word) ? word & ~kPartMask : word;
+}
+constexpr bool isOfPart(uint64_t word) {
+  return isByPart(word) && (word & kPartMask) != 0;
+}
+
 // Operations with one tag follow each other, whatever they are: the prefixes of
 // the collectives (below kFirstOwnPrefix) share their tags. Under any other
 // prefix tags are of their own.
@@ -84,10 +107,30 @@ struct CheckDetails {
   uint32_t vectors = 1;  // that an average is of
   uint32_t root = 0;
   std::vector<uint64_t> counts;  // a list's, the first kMostCounts of them
+  // Of an operation by part: elements for each rank, and from each. Not told:
+  // what is told of it is one part, as `count`.
+  std::vector<uint64_t> sent;
+  std::vector<uint64_t> received;
 
   static constexpr size_t kMostCounts = 128;
 };
 using CheckDetailsPtr = std::shared_ptr<const CheckDetails>;
+
+// One part, as one of its two ranks sees it.
+struct PartOf {
+  int rank = -1;
+  int peer = -1;
+  bool sends = false;  // from rank to peer
+};
+// Of this word's: as `rank` sees it.
+GLOO_API PartOf partOf(uint64_t word, int rank, int peer);
+// The word of that part's messages. `word`: what the operation began with;
+// `details` of it, or null: it stays as it is.
+GLOO_API uint64_t withPart(uint64_t word, const PartOf& part,
+                           const CheckDetails* details);
+// What a word of a part stands for, by the details of the operation.
+GLOO_API CheckDetailsPtr detailsOfPart(const PartOf& part,
+                                       const CheckDetails& details);
 
 // Two ranks' words for one operation, which do not agree: this one's, and what
 // that stands for, and another's.

@@ -266,6 +266,7 @@ class GLOO_API Direct {
   struct Entry {
     Lane* lane = nullptr;  // null: the operation goes over the links
     bool inUse = false;    // by another operation of this rank with the tag
+    std::chrono::milliseconds waited{0};  // of the timeout, if at all
   };
   // An operation with this tag begins (see tagOf()). All ranks get the same
   // lane for it, or none does; it is theirs until all have left it. Null, too,

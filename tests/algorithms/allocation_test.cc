@@ -191,5 +191,28 @@ TEST(Allocation, ObjectsAllocateNothing) {
   });
 }
 
+// Plans of objects are theirs as long as they live: however many there are, the
+// free functions find theirs again.
+TEST(Allocation, ManyObjectsLeaveThePlansOfFreeFunctions) {
+  constexpr size_t kObjects = 130;
+  ContextWorld world(2, kOrdered);
+  world.run([&](const ContextPtr& context) {
+    std::vector<float> data(1000);
+    std::vector<std::unique_ptr<BarrierAllToAll>> objects;
+    for (size_t i = 0; i < kObjects; i++) {
+      objects.push_back(std::make_unique<BarrierAllToAll>(context));
+    }
+    void (*add)(void*, const void*, const void*, size_t) = &sum<float>;
+    EXPECT_EQ(0u, allocationsOf([&] {
+                for (const size_t count : {10, 1000}) {
+                  AllreduceOptions opts(context);
+                  opts.setOutput(data.data(), count);
+                  opts.setReduceFunction(add);
+                  allreduce(opts);
+                }
+              }));
+  });
+}
+
 }  // namespace
 GLOO_NAMESPACE_END

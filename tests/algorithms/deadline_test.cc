@@ -5,6 +5,8 @@
 #include <chrono>
 #include <thread>
 
+#include "gloo/common/error.h"
+#include "gloo/internal/direct.h"
 #include "gloo/types.h"
 #include "tests/algorithms/ranks.h"
 
@@ -95,6 +97,71 @@ TEST(Deadline, IsOfAllSegmentsTogether) {
     }
     EXPECT_LT(steady_clock::now() - since, milliseconds(1400));
   }
+}
+
+// A channel whose lanes are all taken, which is found out late.
+class LateLanes final : public internal::Channel, public internal::Direct {
+ public:
+  using Operation = internal::Operation;
+
+  LateLanes(internal::Channel& links, milliseconds waited)
+      : links_(links), waited_(waited) {}
+
+  internal::Direct* direct() override { return this; }
+  size_t slotBytes() const override { return 1 << 17; }
+  Entry enter(uint64_t, milliseconds) override {
+    return {nullptr, false, waited_};
+  }
+  void leave(internal::Lane&) override {}
+
+  void postSend(Operation& op, int dst, uint64_t slot, const void* data,
+                size_t bytes, uint64_t check, bool more) override {
+    links_.postSend(op, dst, slot, data, bytes, check, more);
+  }
+  void postRecv(Operation& op, int src, uint64_t slot, void* data, size_t bytes,
+                uint64_t check) override {
+    links_.postRecv(op, src, slot, data, bytes, check);
+  }
+  bool waitUntil(const std::function<bool()>& ready,
+                 Deadline deadline) override {
+    return links_.waitUntil(ready, deadline);
+  }
+  void poll() override { links_.poll(); }
+  void cancel(Operation& op) override { links_.cancel(op); }
+  void fail(internal::CausePtr cause) override { links_.fail(cause); }
+  internal::CausePtr failure() const override { return links_.failure(); }
+  int rank() const override { return links_.rank(); }
+  int size() const override { return links_.size(); }
+  std::string linkName(int peer) const override {
+    return links_.linkName(peer);
+  }
+  size_t eagerBytes() const override { return links_.eagerBytes(); }
+
+ private:
+  internal::Channel& links_;
+  const milliseconds waited_;
+};
+
+// Of the search for a lane and of what is done without one.
+TEST(Deadline, IsOfLanesAndLinksTogether) {
+  testing_support::FakeWorld world(2);
+  LateLanes channel(world.channel(0), milliseconds(9960));
+  State state(channel, {}, "", 2);
+  std::vector<int64_t> in(10);
+  std::vector<int64_t> out(10);
+  Arguments arguments;
+  arguments.input = in.data();
+  arguments.output = out.data();
+  arguments.prefix = kAllreduceSlotPrefix;
+  arguments.timeout = milliseconds(10000);
+  const Request request = requestBy(nullptr, 10);
+  std::string text = "no error";
+  try {
+    state.run(request, arguments);  // the other rank never comes
+  } catch (const TimeoutException& e) {
+    text = e.what();
+  }
+  EXPECT_THAT(text, HasSubstr("Timed out after 40 ms"));
 }
 
 }  // namespace

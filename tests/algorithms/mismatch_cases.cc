@@ -16,9 +16,10 @@ using Values = std::optional<std::pair<size_t, size_t>>;
 const size_t kCount = callOf(Collective::kAllreduce).call.count;
 
 void addEachRank(Cases& cases, const RankCall& call, const RankCall& other,
-                 const std::string& named, const Values& values = {}) {
+                 const std::string& named, const Values& values = {},
+                 const std::optional<Named>& orNamed = std::nullopt) {
   for (int odd = 0; odd < kRanks; odd++) {
-    cases.push_back({call, other, odd, named, values});
+    cases.push_back({call, other, odd, {named, values}, orNamed});
   }
 }
 
@@ -55,9 +56,9 @@ std::string Case::str() const {
     return c.call.algorithm == nullptr ? "any" : c.call.algorithm;
   };
   return MakeString(nameOf(call.collective), ", but ", nameOf(other.collective),
-                    " on rank ", odd, ": ", named, ", root ", call.call.root,
-                    " and ", other.call.root, ", by ", nameOfAlgorithm(call),
-                    " and ", nameOfAlgorithm(other));
+                    " on rank ", odd, ": ", named.field, ", root ",
+                    call.call.root, " and ", other.call.root, ", by ",
+                    nameOfAlgorithm(call), " and ", nameOfAlgorithm(other));
 }
 
 bool isDirect(const RankCall& call, bool direct) {
@@ -74,13 +75,13 @@ Cases operations(Collective collective, bool) {
   return cases;
 }
 
-// Where a rank's counts are its own business, there is nothing to compare.
+// Also where a rank's counts are its own business: each part's is compared.
 Cases counts(Collective collective, bool) {
   Cases cases;
   for (const size_t count : {size_t{6}, size_t{0}, size_t{1} << 20}) {
     RankCall other = callOf(collective);
     other.call.count = count;
-    if (sharesCounts(collective) && collective != Collective::kBarrier) {
+    if (collective != Collective::kBarrier) {
       addEachRank(cases, callOf(collective), other, "number of elements",
                   Values({kCount, count}));
     }
@@ -211,8 +212,10 @@ Cases withoutElements(Collective collective, bool) {
   Cases cases;
   for (const Collective other : kCollectives) {
     if (collective != Collective::kBarrier && other != Collective::kBarrier) {
-      cases.push_back({emptyOf(callOf(collective)), emptyOf(callOf(other)), 1,
-                       "operation: "});
+      cases.push_back({emptyOf(callOf(collective)),
+                       emptyOf(callOf(other)),
+                       1,
+                       {"operation: "}});
     }
   }
   return cases;
@@ -224,8 +227,24 @@ Cases sequences(Collective collective, bool) {
   const RankCall call = callOf(collective);
   RankCall other = call;
   other.before = 1;
-  addEachRank(cases, call, other, " on rank ");
-  addEachRank(cases, other, call, " on rank ");
+  // Whoever has missed it compares that one with another of its own, unless the
+  // next one's message meets its receive before.
+  const bool isBarrier = collective == Collective::kBarrier;
+  const auto add = [&](const RankCall& usual, const RankCall& odd) {
+    const auto countOf = [](const RankCall& c) {
+      return c.before > 0 ? 0 : kCount;
+    };
+    const auto numberOf = [](const RankCall& c) {
+      return static_cast<size_t>(c.before) + 1;
+    };
+    addEachRank(cases, usual, odd,
+                isBarrier ? "operation: " : "number of elements",
+                isBarrier ? Values() : Values({countOf(usual), countOf(odd)}),
+                Named{"sequence number of the tag: ",
+                      Values({numberOf(usual), numberOf(odd)})});
+  };
+  add(call, other);
+  add(other, call);
   return cases;
 }
 

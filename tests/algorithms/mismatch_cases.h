@@ -13,14 +13,20 @@ namespace test {
 
 constexpr int kRanks = 3;
 
+// What the error has: a field, and its values of `call` and of `other`.
+struct Named {
+  std::string field;
+  std::optional<std::pair<size_t, size_t>> values = std::nullopt;
+};
+
 // Rank `odd` makes the call `other`, all others make `call`.
 struct Case {
   RankCall call;
   RankCall other;
   int odd = 0;
-  std::string named;  // by the error
-  // Of `call` and of `other`, which the error has too.
-  std::optional<std::pair<size_t, size_t>> values = std::nullopt;
+  Named named;
+  // Where it depends on what comes first.
+  std::optional<Named> orNamed = std::nullopt;
 
   std::vector<RankCall> calls() const;
   std::string str() const;

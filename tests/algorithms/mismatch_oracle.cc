@@ -185,10 +185,10 @@ bool MismatchOracle::isReady(const Rank& rank, const Action& action) const {
 bool MismatchOracle::perform(size_t self, const Action& action) {
   const auto peer = static_cast<size_t>(action.peer);
   if (action.kind == ActionKind::kSend) {
-    contradicts_ = contradicts_ || !agree(self, peer);
+    contradicts_ = contradicts_ || !agreeOn(self, peer, true);
     ranks_[self].sentTo[peer]++;
   } else if (action.kind == ActionKind::kRecv) {
-    if (!agree(self, peer) || ranks_[peer].sentTo[self] == 0) {
+    if (!agreeOn(self, peer, false) || ranks_[peer].sentTo[self] == 0) {
       return false;
     }
     ranks_[peer].sentTo[self]--;
@@ -205,13 +205,27 @@ void MismatchOracle::tellAwaited() {
       const Action& action = rank.plan->program().actions[i];
       const auto peer = static_cast<size_t>(action.peer);
       if (!rank.done[i] && action.kind == ActionKind::kRecv &&
-          isReady(rank, action) && !agree(self, peer) &&
+          isReady(rank, action) && !agreeOn(self, peer, false) &&
           internal::sequenceOf(rank.word) <=
               internal::sequenceOf(ranks_[peer].word)) {
         contradicts_ = true;
       }
     }
   }
+}
+
+bool MismatchOracle::agreeOn(size_t self, size_t peer, bool sends) const {
+  const auto wordOf = [this](size_t rank, size_t other, bool isSender) {
+    const Rank& r = ranks_[rank];
+    return r.plan == nullptr
+               ? r.word
+               : internal::withPart(r.word,
+                                    {static_cast<int>(rank),
+                                     static_cast<int>(other), isSender},
+                                    r.plan->details().get());
+  };
+  return internal::checksAgree(wordOf(self, peer, sends),
+                               wordOf(peer, self, !sends));
 }
 
 bool MismatchOracle::agree(size_t one, size_t other) const {

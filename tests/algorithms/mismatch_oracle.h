@@ -47,6 +47,8 @@ class MismatchOracle {
   bool perform(size_t self, const algorithms::Action& action);
   void tellAwaited();
   bool agree(size_t one, size_t other) const;
+  // About what goes from one to the other of them.
+  bool agreeOn(size_t self, size_t peer, bool sends) const;
 
   std::vector<Rank> ranks_;
   // A message, a line or what is awaited, to who learns of it.

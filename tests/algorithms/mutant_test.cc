@@ -260,6 +260,30 @@ void changeLengths(Subject& subject, Tally& tally) {
   }
 }
 
+// One action more, after all others: every rank has its result.
+void writeIntoInput(Subject& subject, Tally& tally) {
+  const int rank = subject.job().root;
+  if (subject.job().layouts(rank).input.elements < 2) {
+    return;
+  }
+  Program broken = subject.program(rank);
+  const size_t at = broken.actions.size();
+  Action copy;
+  copy.kind = ActionKind::kCopy;
+  copy.bytes = 1;
+  copy.source = {Memory::kInput, 0};
+  copy.target = {Memory::kInput, 1};
+  copy.firstWait = static_cast<uint32_t>(broken.waits.size());
+  copy.waitCount = static_cast<uint32_t>(at);
+  for (size_t i = 0; i < at; i++) {
+    broken.waits.push_back(static_cast<uint32_t>(i));
+  }
+  broken.actions.push_back(copy);
+  const std::string error = subject.errorWith(rank, std::move(broken));
+  tally.judge("input written", subject, Verdict::kBroken, error, rank, at);
+  EXPECT_NE(std::string::npos, error.find("into the input")) << error;
+}
+
 TEST(Mutants, AreAllFound) {
   const std::pair<const char*, Mutation> mutations[] = {
       {"step dropped", dropStep},
@@ -282,6 +306,7 @@ TEST(Mutants, AreAllFound) {
         mutateSteps(kind, mutation, subject, tally);
       }
       changeLengths(subject, tally);
+      writeIntoInput(subject, tally);
       Subject tight(info, size, root, 1, &hosts);
       dropWaits(tight, tally);
     }
@@ -292,6 +317,7 @@ TEST(Mutants, AreAllFound) {
     EXPECT_GE(tally.of(kind), 50) << kind;
   }
   EXPECT_GE(tally.of("memory reused early"), 50);
+  EXPECT_GE(tally.of("input written"), 50);
   EXPECT_GE(tally.total(), 500);
 }
 

@@ -42,10 +42,6 @@ inline bool isV(Collective c) {
   return c == Collective::kGatherv || c == Collective::kAllgatherv ||
          c == Collective::kReduceScatterv || c == Collective::kAlltoallv;
 }
-// All ranks know all counts.
-inline bool sharesCounts(Collective c) {
-  return c != Collective::kGatherv && c != Collective::kAlltoallv;
-}
 inline bool reduces(Collective c) {
   return c == Collective::kAllreduce || c == Collective::kReduce ||
          c == Collective::kReduceScatter || c == Collective::kReduceScatterv;

@@ -1,6 +1,7 @@
 """gloo_simulate, run as its users run it.
 Usage: gloo_simulate_test.py PROGRAM DOCS"""
 
+import collections
 import json
 import pathlib
 import re
@@ -167,9 +168,35 @@ class GlooSimulate(unittest.TestCase):
         self.assertEqual(result.returncode, 1, result.stdout)
         self.assertIn("1e6 s", result.stderr)
 
+    # In the panel of each number of ranks, and of each size, a line for each
+    # algorithm and the dashed one of the bound, each over two points.
+    def assert_lines(self, plot, rows):
+        names = sorted({row["algorithm"] for row in rows})
+        self.assertGreater(len(names), 2)
+        svg = "{http://www.w3.org/2000/svg}"
+        root = xml.parse(plot).getroot()
+        legend = [text.text for text in root.iter(svg + "text")
+                  if text.text in names + ["lower bound"]]
+        self.assertEqual(sorted(legend), sorted(names + ["lower bound"]))
+        lines = list(root.iter(svg + "polyline"))
+        panels = 4
+        colours = collections.Counter(line.get("stroke") for line in lines)
+        self.assertEqual(list(colours.values()), [panels] * (len(names) + 1))
+        dashed = [line for line in lines if line.get("stroke-dasharray")]
+        self.assertEqual(len({line.get("stroke") for line in dashed}), 1)
+        self.assertEqual(len(dashed), panels)
+        for line in lines:
+            points = [tuple(map(int, point.split(",")))
+                      for point in line.get("points").split()]
+            self.assertEqual(len(points), 2)
+            self.assertLess(points[0][0], points[1][0])
+            self.assertGreaterEqual(points[0][1], points[1][1])
+
     def test_plots_and_draws_well_formed_svg(self):
         plot, drawing = self.folder / "plot.svg", self.folder / "drawing.svg"
-        self.rows("-c", "broadcast", "-n", "4,8", "-s", "8,1M", "--plot", plot)
+        rows = self.rows("-c", "broadcast", "-n", "4,8", "-s", "8,1M",
+                         "--plot", plot)
+        self.assert_lines(plot, rows)
         result = run("-c", "broadcast", "-a", "binomial", "-n", 8, "--draw",
                      drawing)
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -19,7 +19,7 @@ constexpr const char* kHead = R"(# Algorithms
 
 Made by `./dev docs` from the catalogue (`algorithms/catalogue.cc`): the pictures
 are the schedules that run. Each algorithm is proven for 1 to 64 ranks and every
-root, and for chosen numbers of up to 1024 ([verifier.md](verifier.md) says how,
+root, and for chosen numbers of up to 1024 ([verifier.md](verifier.md) says which,
 and why one run decides all), and [simulator.md](simulator.md) tells what it costs
 on a network.
 

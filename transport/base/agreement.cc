@@ -6,7 +6,11 @@ GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 
 using internal::checksAgree;
+using internal::isOfPart;
+using internal::partOf;
 using internal::sequenceOf;
+using internal::sharedPart;
+using internal::withPart;
 using internal::withSequence;
 
 namespace {
@@ -45,6 +49,8 @@ Agreement::Tag& Agreement::at(uint64_t tag) {
   fresh.begun = fresh.latest = begun.value_or(0);
   std::fill(fresh.entries.begin(), fresh.entries.end(), Entry{});
   fresh.farAhead.clear();
+  early_ -= fresh.early.size();
+  fresh.early.clear();
   fresh.details.fill(nullptr);
   byUse_.pushBack(&fresh);
   return fresh;
@@ -121,23 +127,33 @@ uint64_t Agreement::begin(uint64_t tag, uint64_t word,
     *conflict = {mine, place.said};
   }
   place = {number, mine};
+  if (!t.early.empty() && !*conflict) {
+    *conflict = takeEarly(t, number, mine.word, details);
+  }
   internal::CheckDetailsPtr& known = t.details[number % kRemembered];
   if (known != details) {
     known = details;
   }
   lastTag_ = tag;
   lastWord_ = mine.word;
+  if (lastDetails_ != details) {
+    lastDetails_ = details;
+  }
   return mine.word;
 }
 
-internal::CheckDetailsPtr Agreement::detailsOf(uint64_t tag,
-                                               uint64_t word) const {
+internal::CheckDetailsPtr Agreement::detailsOf(uint64_t tag, uint64_t word,
+                                               int peer) const {
   const auto found = tags_.find(tag);
   if (found == tags_.end()) {
     return nullptr;
   }
-  const uint64_t number = numberOf(found->second, word);
-  return number == 0 ? nullptr : found->second.details[number % kRemembered];
+  const uint64_t number = numberOf(found->second, sharedPart(word));
+  const internal::CheckDetailsPtr details =
+      number == 0 ? nullptr : found->second.details[number % kRemembered];
+  return details != nullptr && isOfPart(word)
+             ? detailsOfPart(partOf(word, rank_, peer), *details)
+             : details;
 }
 
 void Agreement::know(uint64_t tag, uint64_t word,
@@ -180,6 +196,53 @@ uint64_t Agreement::numberOf(Tag& tag, int peer, uint16_t sequence) {
   return number;
 }
 
+bool Agreement::partAgrees(const internal::CheckDetailsPtr& details, int peer,
+                           uint64_t word) const {
+  return details == nullptr || !isOfPart(word) ||
+         withPart(word, partOf(word, rank_, peer), details.get()) == word;
+}
+
+// `mine`: the word of this rank's operation.
+std::optional<Agreement::Conflict> Agreement::comparePart(
+    const internal::CheckDetailsPtr& details, uint64_t mine,
+    const Statement& theirs) const {
+  if (partAgrees(details, theirs.rank, theirs.word)) {
+    return std::nullopt;
+  }
+  const auto part = partOf(theirs.word, rank_, theirs.rank);
+  return Conflict{{rank_, withPart(mine, part, details.get())}, theirs};
+}
+
+// Those of one message's segments come one after the other.
+void Agreement::keepEarly(Tag& tag, uint64_t number, const Statement& theirs) {
+  if (!isOfPart(theirs.word) || early_ >= kMostEarly) {
+    return;
+  }
+  if (!tag.early.empty()) {
+    const Entry& last = tag.early.back();
+    if (last.number == number && last.said.rank == theirs.rank &&
+        last.said.word == theirs.word) {
+      return;
+    }
+  }
+  tag.early.push_back({number, theirs});
+  early_++;
+}
+
+std::optional<Agreement::Conflict> Agreement::takeEarly(
+    Tag& tag, uint64_t number, uint64_t word,
+    const internal::CheckDetailsPtr& details) {
+  std::optional<Conflict> conflict;
+  early_ -= std::erase_if(tag.early, [&](const Entry& entry) {
+    if (entry.number == number && !conflict &&
+        checksAgree(word, sharedPart(entry.said.word))) {
+      conflict = comparePart(details, word, entry.said);
+    }
+    return entry.number <= number;
+  });
+  return conflict;
+}
+
 std::optional<Agreement::Conflict> Agreement::compare(int peer, uint64_t tag,
                                                       uint64_t word,
                                                       bool isMessage) {
@@ -187,7 +250,7 @@ std::optional<Agreement::Conflict> Agreement::compare(int peer, uint64_t tag,
     return std::nullopt;
   }
   Tag& t = at(tag);
-  const Statement theirs{peer, word};
+  const Statement theirs{peer, sharedPart(word)};
   const uint16_t sequence = sequenceOf(word);
   if (!t.counted || sequence == 0) {
     return std::nullopt;
@@ -197,6 +260,9 @@ std::optional<Agreement::Conflict> Agreement::compare(int peer, uint64_t tag,
     return std::nullopt;
   }
   Entry& place = entry(t, number);
+  if (number > t.begun) {
+    keepEarly(t, number, {peer, word});
+  }
   if (number > t.begun && place.number != number) {
     place = {number, theirs};
     t.latest = std::max(t.latest, number);
@@ -205,8 +271,14 @@ std::optional<Agreement::Conflict> Agreement::compare(int peer, uint64_t tag,
   if (number == 0 || place.number != number) {
     return std::nullopt;  // forgotten with its tag
   }
-  if (!checksAgree(place.said.word, word)) {
+  if (!checksAgree(place.said.word, theirs.word)) {
     return Conflict{place.said, theirs};
+  }
+  if (number <= t.begun && isOfPart(word)) {
+    if (auto conflict = comparePart(t.details[number % kRemembered],
+                                    place.said.word, {peer, word})) {
+      return conflict;
+    }
   }
   // An operation ends when all its messages have come: this rank does not
   // know of this one.

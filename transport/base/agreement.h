@@ -8,7 +8,9 @@
 // The operations with one tag are counted on every rank, and the number travels
 // in the word. Words of operations that this rank has not begun yet are kept,
 // one for each number, until it does; other ranks' words for that number are
-// compared with the one that is kept.
+// compared with the one that is kept. The word of a part (see isByPart()) is
+// compared without that, and the part with what this rank has for its peer; it
+// is kept as well, one for each message that comes too early.
 //
 // Memory: the words of the kTags tags that were used last, of each the last
 // kRemembered operations and those that are ahead; of all other tags only how
@@ -45,8 +47,10 @@ class Agreement {
   // or null.
   uint64_t begin(uint64_t tag, uint64_t word, std::optional<Conflict>* conflict,
                  const internal::CheckDetailsPtr& details = nullptr);
-  // Of this rank's operation with that word; null: not known (any more).
-  internal::CheckDetailsPtr detailsOf(uint64_t tag, uint64_t word) const;
+  // Of this rank's operation with that word, or of its part that is with
+  // `peer`; null: not known (any more).
+  internal::CheckDetailsPtr detailsOf(uint64_t tag, uint64_t word,
+                                      int peer) const;
   // They are these, if it is remembered.
   void know(uint64_t tag, uint64_t word,
             const internal::CheckDetailsPtr& details);
@@ -56,7 +60,8 @@ class Agreement {
   std::optional<Conflict> heard(int peer, uint64_t tag, uint64_t word,
                                 bool isMessage) {
     // Most often that of the operation that was begun last.
-    if (word == lastWord_ && tag == lastTag_) {
+    if (internal::sharedPart(word) == lastWord_ && tag == lastTag_ &&
+        (word == lastWord_ || partAgrees(lastDetails_, peer, word))) {
       return std::nullopt;
     }
     return compare(peer, tag, word, isMessage);
@@ -69,10 +74,12 @@ class Agreement {
   // Words that would take more are not kept. The credits of honest peers end
   // before that.
   static constexpr size_t kMostTags = 1 << 17;
-  static constexpr size_t kMostWide = 1 << 20;  // entries, 24 MiB
+  static constexpr size_t kMostWide = 1 << 20;   // entries, 24 MiB
+  static constexpr size_t kMostEarly = 1 << 20;  // words of parts, likewise
 
  private:
-  // What was said of the operation `number` with its tag, by whoever was first.
+  // What was said of the operation `number` with its tag, by whoever was first;
+  // or of a part of it.
   struct Entry {
     uint64_t number = 0;  // from 1; 0: none
     Statement said;
@@ -87,12 +94,23 @@ class Agreement {
     std::vector<Entry> entries;  // by number, modulo their count: a power of 2
     // Of this rank's own, by number, modulo kRemembered.
     std::array<internal::CheckDetailsPtr, kRemembered> details;
+    // Words of parts of operations that this rank has not begun.
+    std::vector<Entry> early;
     // By peers that have begun half a cycle more than this rank: their last.
     std::unordered_map<int, uint64_t> farAhead;
   };
 
   std::optional<Conflict> compare(int peer, uint64_t tag, uint64_t word,
                                   bool isMessage);
+  // Whether the word's part is what this rank has for that peer.
+  bool partAgrees(const internal::CheckDetailsPtr& details, int peer,
+                  uint64_t word) const;
+  std::optional<Conflict> comparePart(const internal::CheckDetailsPtr& details,
+                                      uint64_t mine,
+                                      const Statement& theirs) const;
+  void keepEarly(Tag& tag, uint64_t number, const Statement& theirs);
+  std::optional<Conflict> takeEarly(Tag& tag, uint64_t number, uint64_t word,
+                                    const internal::CheckDetailsPtr& details);
   static uint64_t numberOf(Tag& tag, int peer, uint16_t sequence);
   // Of this rank's operation with that word; 0: forgotten, or never begun.
   static uint64_t numberOf(const Tag& tag, uint64_t word);
@@ -106,9 +124,11 @@ class Agreement {
   const int rank_;
   uint64_t lastTag_ = 0;
   uint64_t lastWord_ = 0;
+  internal::CheckDetailsPtr lastDetails_;
   std::unordered_map<uint64_t, Tag> tags_;
-  size_t wide_ = 0;  // entries of all tags, beyond those that each begins with
-  Fifo<Tag> byUse_;  // the one that was not used for longest first
+  size_t wide_ = 0;   // entries of all tags, beyond those that each begins with
+  size_t early_ = 0;  // of all tags
+  Fifo<Tag> byUse_;   // the one that was not used for longest first
   TagCounts counts_;
 };
 

@@ -42,12 +42,12 @@ void Context::failMismatch(uint64_t tag, const Statement& one,
   const Statement& plaintiff = otherIsMine ? other : one;
   const std::string text = describeConflict(tag, one, other, nullptr, nullptr);
   if (!internal::nameTheField(one.word, other.word) &&
-      dispute(
-          accused.rank,
-          {tag, plaintiff, accused.word,
-           plaintiff.rank == rank() ? agreement_.detailsOf(tag, plaintiff.word)
-                                    : nullptr},
-          text)) {
+      dispute(accused.rank,
+              {tag, plaintiff, accused.word,
+               plaintiff.rank == rank()
+                   ? agreement_.detailsOf(tag, plaintiff.word, accused.rank)
+                   : nullptr},
+              text)) {
     return;
   }
   failNew(Cause::Kind::kMismatch, accused.rank, text);
@@ -89,7 +89,8 @@ void Context::contradict(const internal::Contradiction& what) {
 
 void Context::onDispute(const Dispute& theirs) {
   const Statement mine{rank(), theirs.yours};
-  const auto ours = agreement_.detailsOf(theirs.tag, theirs.yours);
+  const auto ours =
+      agreement_.detailsOf(theirs.tag, theirs.yours, theirs.said.rank);
   const std::string text = describeConflict(theirs.tag, theirs.said, mine,
                                             theirs.details.get(), ours.get());
   // A third rank has noticed: who said the other word knows its details.

@@ -284,11 +284,12 @@ DirectLanes::Entry DirectLanes::enter(uint64_t tag, milliseconds timeout) {
   origin_.check("context");
   int lane = 0;
   int culprit = -1;
-  switch (claims_.enter(tag, timeout, &lane, &culprit)) {
+  milliseconds waited{0};
+  switch (claims_.enter(tag, timeout, &lane, &culprit, &waited)) {
     case Outcome::kLane:
-      return {lanes_[static_cast<size_t>(lane)].get(), false};
+      return {lanes_[static_cast<size_t>(lane)].get(), false, waited};
     case Outcome::kInUse:
-      return {nullptr, true};
+      return {nullptr, true, waited};
     case Outcome::kTimeout:
       failStopped(timeout, culprit);
       return {};
@@ -296,7 +297,7 @@ DirectLanes::Entry DirectLanes::enter(uint64_t tag, milliseconds timeout) {
     case Outcome::kFailed:
       break;
   }
-  return {};
+  return {nullptr, false, waited};
 }
 
 void DirectLanes::leave(internal::Lane& lane) {

@@ -81,6 +81,10 @@ class LaneClaims::Patience {
     return !deadline_.expired();
   }
   int culprit() const { return culprit_; }
+  std::chrono::milliseconds waited() const {
+    return turns_ == 0 || deadline_.never() ? std::chrono::milliseconds{0}
+                                            : timeout_ - deadline_.left();
+  }
 
  private:
   const std::chrono::milliseconds timeout_;
@@ -91,7 +95,8 @@ class LaneClaims::Patience {
 
 LaneClaims::Outcome LaneClaims::enter(uint64_t tag,
                                       std::chrono::milliseconds timeout,
-                                      int* lane, int* culprit) {
+                                      int* lane, int* culprit,
+                                      std::chrono::milliseconds* waited) {
   Patience patience(timeout);
   const Outcome outcome = tryToEnter(tag + 1, patience, lane);
   if (outcome == Outcome::kFailed) {
@@ -99,6 +104,9 @@ LaneClaims::Outcome LaneClaims::enter(uint64_t tag,
   }
   if (culprit != nullptr) {
     *culprit = patience.culprit();
+  }
+  if (waited != nullptr) {
+    *waited = patience.waited();
   }
   return outcome;
 }

@@ -57,9 +57,10 @@ class LaneClaims {
 
   // An operation begins. Its lane is *lane, until leave(). Waits only for a few
   // instructions of another thread, no longer than `timeout`. After kTimeout
-  // *culprit is the rank of that thread; -1: unknown.
+  // *culprit is the rank of that thread; -1: unknown. *waited: so long.
   Outcome enter(uint64_t tag, std::chrono::milliseconds timeout, int* lane,
-                int* culprit = nullptr);
+                int* culprit = nullptr,
+                std::chrono::milliseconds* waited = nullptr);
   void leave(int lane);
 
   // The context has failed: nobody enters any lane from here on, enter() is

@@ -22,7 +22,7 @@ GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 
 constexpr uint32_t kWireMagic = 0x314f4c47;  // "GLO1"
-constexpr uint16_t kWireVersion = 5;
+constexpr uint16_t kWireVersion = 6;
 
 // Bytes that are not what this header says. Never leaves transport/.
 struct WireError : std::runtime_error {

@@ -18,13 +18,13 @@ namespace internal {
 CollectiveState::~CollectiveState() = default;
 
 std::shared_ptr<CollectiveState> CollectiveState::make(
-    transport::Context& context, int radix) {
+    transport::Context& context) {
   auto profile = profileOf(context);
   if (profile == nullptr) {
     profile = std::make_shared<const Profile>();
   }
   return std::make_shared<algorithms::State>(Channel::of(context), *profile,
-                                             transportOf(context), radix);
+                                             transportOf(context));
 }
 
 std::vector<AlgorithmNames> algorithmNames(Context& context) {
@@ -138,12 +138,11 @@ Lease::~Lease() {
 }
 
 State::State(internal::Channel& channel, const internal::Profile& profile,
-             const std::string& transport, int radix)
+             const std::string& transport)
     : serial_(nextSerial()),
       channel_(channel),
       direct_(channel.direct()),
       selection_(profile, channel.size(), transport),
-      radix_(radix),
       scratch_(channel) {}
 
 State::~State() = default;
@@ -214,7 +213,7 @@ Plan& State::planFor(const Request& request) {
     }
   }
   auto plan = std::make_unique<Plan>(request, channel_.rank(), channel_.size(),
-                                     radix_, selection_, channel_.eagerBytes());
+                                     selection_, channel_.eagerBytes());
   if (plans_.size() >= kMaxPlans) {
     evictOne();
   }

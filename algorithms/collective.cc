@@ -165,6 +165,7 @@ Request requestOf(Collective collective, const CollectiveCall& call) {
   request.root = std::max(0, call.root);
   request.maxSegmentBytes = call.maxSegmentBytes;
   request.forced = call.algorithm;
+  request.radix = call.context->base;
   return request;
 }
 

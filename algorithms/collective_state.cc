@@ -12,13 +12,13 @@ namespace internal {
 CollectiveState::~CollectiveState() = default;
 
 std::shared_ptr<CollectiveState> CollectiveState::make(
-    transport::Context& context, int radix) {
+    transport::Context& context) {
   auto profile = profileOf(context);
   if (profile == nullptr) {
     profile = std::make_shared<const Profile>();
   }
   return std::make_shared<algorithms::State>(Channel::of(context), *profile,
-                                             transportOf(context), radix);
+                                             transportOf(context));
 }
 
 std::vector<AlgorithmNames> algorithmNames(Context& context) {

@@ -126,13 +126,13 @@ internal::CheckDetailsPtr detailsOf(const Request& request, int rank, int size,
   return details;
 }
 
-Plan::Plan(const Request& request, int rank, int size, int radix,
+Plan::Plan(const Request& request, int rank, int size,
            const Selection& selection, size_t eagerBytes)
     : size_(size),
       request_(request),
       sendOffsets_(copyOf(request.counts.sendOffsets, size)),
       recvOffsets_(copyOf(request.counts.recvOffsets, size)),
-      program_(makeProgram(rank, radix, selection)),
+      program_(makeProgram(rank, selection)),
       longInput_(extentOfMessages(program_, Memory::kInput, eagerBytes)),
       longOutput_(extentOfMessages(program_, Memory::kOutput, eagerBytes)),
       check_(checkOf(request_, size, algorithm_->id, cut_.hash)),
@@ -150,18 +150,20 @@ bool Plan::serves(const Request& r) const {
          mine.copiesInput == r.copiesInput && mine.root == r.root &&
          mine.maxSegmentBytes == r.maxSegmentBytes &&
          mine.stageBytes == r.stageBytes && equal(mine.forced, r.forced) &&
+         mine.radix == r.radix &&
          equal(mine.counts.sendOffsets, r.counts.sendOffsets, size_) &&
          equal(mine.counts.recvOffsets, r.counts.recvOffsets, size_);
 }
 
-Program Plan::makeProgram(int rank, int radix, const Selection& selection) {
+Program Plan::makeProgram(int rank, const Selection& selection) {
   if (!sendOffsets_.empty()) {
     request_.counts.sendOffsets = sendOffsets_.data();
   }
   if (!recvOffsets_.empty()) {
     request_.counts.recvOffsets = recvOffsets_.data();
   }
-  const Setting setting{rank, size_, request_.root, radix, selection.hosts()};
+  const Setting setting{rank, size_, request_.root, request_.radix,
+                        selection.hosts()};
   const Choice choice = selection.choose(
       request_.collective, setting,
       sharedBytes(request_.collective, size_, request_.counts,

@@ -36,6 +36,7 @@ struct Request {
   // own cache then.
   size_t stageBytes = 2 << 20;
   const char* forced = nullptr;  // algorithm; null: by cost
+  int radix = 2;                 // Context::base, of bcube
 };
 
 // The word by which ranks see that they agree about it; see Channel::begin.
@@ -59,8 +60,8 @@ internal::CheckDetailsPtr detailsOf(const Request& request, int rank, int size,
 class Plan {
  public:
   // `eagerBytes`: longer messages need registered memory, where any does.
-  Plan(const Request& request, int rank, int size, int radix,
-       const Selection& selection, size_t eagerBytes);
+  Plan(const Request& request, int rank, int size, const Selection& selection,
+       size_t eagerBytes);
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
@@ -89,7 +90,7 @@ class Plan {
   uint64_t lastUse = 0;
 
  private:
-  Program makeProgram(int rank, int radix, const Selection& selection);
+  Program makeProgram(int rank, const Selection& selection);
   Cut cutOf(const Choice& choice, const Setting& setting,
             const Selection& selection) const;
 

@@ -110,12 +110,11 @@ Lease::~Lease() {
 }
 
 State::State(internal::Channel& channel, const internal::Profile& profile,
-             const std::string& transport, int radix)
+             const std::string& transport)
     : serial_(nextSerial()),
       channel_(channel),
       direct_(channel.direct()),
       selection_(profile, channel.size(), transport),
-      radix_(radix),
       scratch_(channel) {}
 
 State::~State() = default;
@@ -186,7 +185,7 @@ Plan& State::planFor(const Request& request) {
     }
   }
   auto plan = std::make_unique<Plan>(request, channel_.rank(), channel_.size(),
-                                     radix_, selection_, channel_.eagerBytes());
+                                     selection_, channel_.eagerBytes());
   // Those in use stay, and leave as many places to the others.
   const auto idle = std::count_if(plans_.begin(), plans_.end(),
                                   [](const auto& p) { return !p->inUse; });

@@ -85,7 +85,7 @@ class State final : public internal::CollectiveState,
  public:
   // `transport`: see Selection.
   State(internal::Channel& channel, const internal::Profile& profile,
-        const std::string& transport, int radix);
+        const std::string& transport);
   ~State() override;
 
   static State& of(Context& context);
@@ -139,7 +139,6 @@ class State final : public internal::CollectiveState,
   internal::Channel& channel_;
   internal::Direct* const direct_;  // null: there is none
   const Selection selection_;
-  const int radix_;
   std::atomic<uint64_t> elsewhere_{0};  // operations over the links
   RunningTags inLanes_;
 

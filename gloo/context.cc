@@ -80,8 +80,7 @@ internal::CollectiveState& Context::collectiveState() {
                ": this context is not connected");
   const std::lock_guard<std::mutex> lock(collectiveStateMutex_);
   if (collectiveState_ == nullptr) {
-    collectiveState_ =
-        internal::CollectiveState::make(*transportContext_, base);
+    collectiveState_ = internal::CollectiveState::make(*transportContext_);
     madeState_.store(collectiveState_.get(), std::memory_order_release);
   }
   return *collectiveState_;

@@ -28,13 +28,15 @@ class CollectiveState;  // plans, scratch and profile; gloo/internal/
 // the context is closed: every later operation throws the same cause.
 class GLOO_API Context {
  public:
-  // `base` is the radix of the bcube algorithm. Less than 2 counts as 2: who
-  // does not use that algorithm may give anything.
+  // `base` is the radix of the bcube algorithm; see below.
   Context(int rank, int size, int base = 2);
   virtual ~Context();
 
   const int rank;
   const int size;
+  // Less than 2 counts as 2: who does not use bcube may give anything. A call
+  // takes the one of when it begins, an object the one of when it was made. The
+  // same on all ranks then; to be changed while nothing begins or is made.
   int base;
 
   std::shared_ptr<transport::Device>& getDevice();

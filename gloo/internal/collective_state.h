@@ -30,10 +30,9 @@ class GLOO_API CollectiveState {
  public:
   virtual ~CollectiveState();
 
-  // Of a connected context; `radix` is Context::base. Throws
-  // InvalidOperationException if the transport has no channel.
-  static std::shared_ptr<CollectiveState> make(transport::Context& context,
-                                               int radix);
+  // Of a connected context. Throws InvalidOperationException if the transport
+  // has no channel.
+  static std::shared_ptr<CollectiveState> make(transport::Context& context);
 
  protected:
   CollectiveState() = default;

@@ -164,11 +164,11 @@ TEST(Agreement, IsAboutTheSegmentsThatAreSent) {
       Request request;
       request.collective = Collective::kAllreduce;
       request.counts.count = bytes;
-      const Plan usual(request, 0, 3, 2, selection, 0);
+      const Plan usual(request, 0, 3, selection, 0);
       for (const size_t limit :
            {1000, 4096, 50000, 600000, 800000, 1500000, 6000000}) {
         request.maxSegmentBytes = limit;
-        const Plan other(request, 0, 3, 2, selection, 0);
+        const Plan other(request, 0, 3, selection, 0);
         if (usual.check() == other.check()) {
           EXPECT_EQ(cuts(usual), cuts(other))
               << transport << ", " << bytes << " bytes, limit " << limit;

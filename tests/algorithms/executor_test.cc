@@ -276,7 +276,7 @@ TEST(Executor, AMessageShorterThanItsReceiveIsAMismatch) {
     // same on all ranks.
     internal::Profile profile;
     profile.segmentBytes = rank == 0 ? 400 : 800;
-    State other(state.channel(), profile, "", 2);
+    State other(state.channel(), profile, "");
     std::vector<int64_t> in(100);
     std::vector<int64_t> out(100);
     other.run(sumRequest("recursive_doubling", 100), sumArguments(in, out));

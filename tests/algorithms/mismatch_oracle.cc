@@ -33,6 +33,7 @@ ElementType elementTypeOf(RankCall::Type type) {
 Request requestOf(const RankCall& call, const std::vector<size_t>& offsets) {
   Request request;
   request.collective = call.collective;
+  request.radix = call.base;
   request.forced = call.call.algorithm;
   if (call.collective == Collective::kBarrier) {
     request.counts.count = 1;
@@ -142,7 +143,7 @@ void MismatchOracle::prepare(int rank, const RankCall& call, bool direct) {
   profile.hostOfRank.assign(ranks_.size(), 0);
   const Selection selection(profile, size, direct ? "shm" : "tcp");
   self.plan = std::make_unique<Plan>(requestOf(call, offsets), rank, size,
-                                     call.base, selection, SIZE_MAX);
+                                     selection, SIZE_MAX);
   self.word = internal::withSequence(self.plan->check(),
                                      static_cast<uint16_t>(1 + call.before));
   self.done.assign(self.plan->program().actions.size(), false);

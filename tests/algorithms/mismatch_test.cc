@@ -158,7 +158,9 @@ class MismatchTest
     SKIP_UNLESS_AVAILABLE(*transport_);
   }
 
-  bool hasMappedMemory() const { return transport_->name != "tcp"; }
+  bool hasMappedMemory() const {
+    return transport_->name == "shm" || transport_->name == "auto";
+  }
 
   void expectAll(Field field) {
     int at[4] = {};
@@ -235,11 +237,18 @@ INSTANTIATE_TEST_SUITE_P(, MismatchTest,
                          ::testing::Combine(::testing::Values("tcp", "shm"),
                                             ::testing::ValuesIn(kCollectives)),
                          nameOfCase);
-// Between ranks of one host it is the device of shared memory: what a reduction
-// and a root add is enough.
+#if GLOO_HAVE_TRANSPORT_IBVERBS
+INSTANTIATE_TEST_SUITE_P(Verbs, MismatchTest,
+                         ::testing::Combine(::testing::Values("ibverbs"),
+                                            ::testing::ValuesIn(kCollectives)),
+                         nameOfCase);
+#endif
+// Between ranks of one host the chosen device is that of shared memory, and who
+// is connected late has the same messages: what a reduction and a root add is
+// enough.
 INSTANTIATE_TEST_SUITE_P(
     Chosen, MismatchTest,
-    ::testing::Combine(::testing::Values("auto"),
+    ::testing::Combine(::testing::Values("auto", "tcp_lazy"),
                        ::testing::Values(Collective::kAllreduce,
                                          Collective::kBroadcast)),
     nameOfCase);

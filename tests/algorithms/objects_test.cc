@@ -246,5 +246,27 @@ TEST(Classes, PairwiseExchangeSendsToItsPartners) {
   }
 }
 
+// Of four ranks, two rounds of one exchange, or one of three, and back.
+TEST(Objects, BcubeHasTheBaseThatTheContextHadWhenTheyWereMade) {
+  ContextWorld world(4);
+  for (const int base : {2, 4, 2}) {
+    const size_t before = world.world().posted();
+    world.run([base](const ContextPtr& context) {
+      std::vector<int> data(5000, 1);
+      context->base = base;
+      AllreduceBcube<int>(context, {data.data()}, 5000).run();
+      AllreduceOptions opts(context);
+      opts.setOutput(data.data(), data.size());
+      void (*add)(void*, const void*, const void*, size_t) = &sum<int>;
+      opts.setReduceFunction(add);
+      opts.setAlgorithm(AllreduceOptions::BCUBE);
+      allreduce(opts);
+      EXPECT_EQ(std::vector<int>(5000, 16), data);
+    });
+    const size_t ofOne = base == 2 ? 4 * 8 : 4 * 12;
+    EXPECT_EQ(2 * ofOne, world.world().posted() - before) << base;
+  }
+}
+
 }  // namespace
 GLOO_NAMESPACE_END

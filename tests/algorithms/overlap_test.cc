@@ -79,7 +79,7 @@ TEST(Overlap, ARingReceivesReducesAndSendsAtTheSameTime) {
   std::vector<char> in(kBlocks * kSegments * kSegmentBytes);
   std::vector<char> out(in.size());
   SlowChannel channel;
-  State state(channel, internal::Profile(), "", 2);
+  State state(channel, internal::Profile(), "");
 
   const auto isSum = [&](const Operation* op) {
     return op->data >= out.data() && op->data < out.data() + out.size();
@@ -164,7 +164,7 @@ class PromptChannel final : public internal::Channel {
 // Rank 1 of 2.
 void allreduceInPlace(PromptChannel& channel, std::vector<char> data,
                       size_t segmentBytes, const char* algorithm) {
-  State state(channel, internal::Profile(), "", 2);
+  State state(channel, internal::Profile(), "");
   const internal::ReduceFunction reduce = [](void*, const void*, const void*,
                                              size_t) {};
   Request request;

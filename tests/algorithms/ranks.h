@@ -16,11 +16,11 @@ namespace algorithms {
 class Ranks {
  public:
   explicit Ranks(int size, testing_support::FakeOptions options = {},
-                 const internal::Profile& profile = {}, int radix = 2)
+                 const internal::Profile& profile = {})
       : world_(size, options) {
     for (int rank = 0; rank < size; rank++) {
       states_.push_back(
-          std::make_unique<State>(world_.channel(rank), profile, "", radix));
+          std::make_unique<State>(world_.channel(rank), profile, ""));
     }
   }
 

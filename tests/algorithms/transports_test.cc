@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <complex>
 #include <random>
 #include <thread>
 
@@ -24,6 +25,8 @@ using testing_support::Triple;
 
 using ContextPtr = std::shared_ptr<Context>;
 
+constexpr unsigned kTypes = 15;
+
 class CollectivesTest : public ::testing::TestWithParam<TestTransport> {
  protected:
   void SetUp() override { SKIP_UNLESS_AVAILABLE(GetParam()); }
@@ -33,34 +36,43 @@ class CollectivesTest : public ::testing::TestWithParam<TestTransport> {
   }
 };
 
-template <typename T>
-std::string checkAs(size_t which, const ContextPtr& context, Call call,
-                    unsigned turn) {
+// Types, roots and reductions take turns, so that each collective meets them
+// all; `turn` is the same on all ranks. Averages of integers, and all that a
+// type has not, are sums.
+void turnCall(Call& call, unsigned turn) {
   using internal::Reduction;
-  constexpr Reduction kOfNumbers[] = {Reduction::kSum, Reduction::kMax,
-                                      Reduction::kMin, Reduction::kCustom,
-                                      Reduction::kProduct};
-  // Every type holds the products of 8 ranks exactly.
-  call.reduction = kOfNumbers[turn % (context->size <= 8 ? 5 : 4)];
-  if (std::is_floating_point_v<T> && turn % 3 == 0) {
-    call.reduction = Reduction::kAverage;
-  }
-  return checkCollective<T>(which, context, call);
+  constexpr Reduction kReductions[] = {
+      Reduction::kSum,    Reduction::kMax,     Reduction::kMin,
+      Reduction::kCustom, Reduction::kProduct, Reduction::kAverage};
+  call.root = static_cast<int>(turn / 2);
+  call.seed = turn;
+  // Each type meets each of them, though it comes after as many turns again.
+  call.reduction = kReductions[(turn + 2 * (turn / kTypes)) % 6];
 }
 
-// Types, roots and reductions take turns, so that each collective meets them
-// all; `turn` is the same on all ranks.
-std::string checkInTurn(size_t which, const ContextPtr& context, size_t count,
-                        bool inPlace, unsigned turn) {
-  using Check = std::string (*)(size_t, const ContextPtr&, Call, unsigned);
-  static constexpr Check kTypes[] = {
-      checkAs<float>,    checkAs<Triple>,  checkAs<double>, checkAs<int64_t>,
-      checkAs<bfloat16>, checkAs<int32_t>, checkAs<float16>};
-  const Call call{count, static_cast<int>(turn / 2), inPlace, 0, turn};
-  const std::string wrong =
-      kTypes[turn % std::size(kTypes)](which, context, call, turn);
+std::string checkInTurn(size_t which, const ContextPtr& context, Call call,
+                        unsigned turn) {
+  using Check = std::string (*)(size_t, const ContextPtr&, const Call&);
+  static constexpr Check kChecksOfTypes[kTypes] = {
+      checkCollective<float>,
+      checkCollective<Triple>,
+      checkCollective<double>,
+      checkCollective<int64_t>,
+      checkCollective<bfloat16>,
+      checkCollective<int32_t>,
+      checkCollective<float16>,
+      checkCollective<int8_t>,
+      checkCollective<std::complex<float>>,
+      checkCollective<uint64_t>,
+      checkCollective<int16_t>,
+      checkCollective<uint8_t>,
+      checkCollective<std::complex<double>>,
+      checkCollective<uint32_t>,
+      checkCollective<uint16_t>};
+  turnCall(call, turn);
+  const std::string wrong = kChecksOfTypes[turn % kTypes](which, context, call);
   return wrong.empty() ? wrong
-                       : MakeString(context->size, " ranks, count ", count,
+                       : MakeString(context->size, " ranks, count ", call.count,
                                     ", turn ", turn, ": ", wrong);
 }
 
@@ -68,11 +80,12 @@ TEST_P(CollectivesTest, GiveWhatTheOracleSays) {
   for (const int size : {1, 2, 3, 4, 5, 7, 8}) {
     run(size, [size](const ContextPtr& context) {
       for (size_t which = 0; which < kChecks; which++) {
-        unsigned turn = static_cast<unsigned>(which) + 3 * size;
+        unsigned turn = static_cast<unsigned>(which) + 16 * size;
         for (const size_t count : {0, 1, 37, 3000}) {
           for (const bool inPlace : {false, true}) {
-            EXPECT_EQ("", checkInTurn(which, context, count, inPlace, turn++));
-            EXPECT_EQ("", checkInTurn(which, context, count, inPlace, turn++));
+            const Call call{count, 0, inPlace};
+            EXPECT_EQ("", checkInTurn(which, context, call, turn++));
+            EXPECT_EQ("", checkInTurn(which, context, call, turn++));
           }
         }
       }
@@ -126,8 +139,8 @@ TEST_P(CollectivesTest, OfManyRanks) {
       for (size_t which = 0; which < kChecks; which++) {
         unsigned turn = static_cast<unsigned>(which) + 5 * size;
         for (const size_t count : {0, 1, 37, 700, 2500}) {
-          const bool inPlace = turn % 3 == 0;
-          EXPECT_EQ("", checkInTurn(which, context, count, inPlace, turn++));
+          const Call call{count, 0, turn % 2 == 0};
+          EXPECT_EQ("", checkInTurn(which, context, call, turn++));
         }
       }
     });
@@ -141,12 +154,33 @@ TEST_P(CollectivesTest, LongOnes) {
     run(size, [size, elements](const ContextPtr& context) {
       for (size_t which = 0; which < kChecks; which++) {
         const bool hasBlocks = which > 2;
-        const size_t count = size > 3 && hasBlocks
-                                 ? elements / static_cast<size_t>(size)
-                                 : elements;
+        Call call;
+        call.count = size > 3 && hasBlocks
+                         ? elements / static_cast<size_t>(size)
+                         : elements;
         for (const bool inPlace : {false, true}) {
-          const Call call{count, size - 1, inPlace, 0, 2};
+          turnCall(call, static_cast<unsigned>(2 * which + size + inPlace));
+          call.inPlace = inPlace;
           EXPECT_EQ("", checkCollective<double>(which, context, call));
+        }
+      }
+    });
+  }
+}
+
+// Each rank's block is longer than a segment, and a little.
+TEST_P(CollectivesTest, OfSeveralSegments) {
+  constexpr size_t kSegment = 1000;
+  for (const int size : {1, 4, 7, 8, 13, 16}) {
+    run(size, [size](const ContextPtr& context) {
+      for (size_t which = 0; which < kChecks; which++) {
+        const unsigned turn = static_cast<unsigned>(3 * which) + 5 * size;
+        const bool hasBlocks = which > 2;
+        for (const bool inPlace : {false, true}) {
+          Call call{kSegment + 1, 0, inPlace};
+          call.segment = kSegment;
+          call.count *= hasBlocks ? 1 : static_cast<size_t>(size);
+          EXPECT_EQ("", checkInTurn(which, context, call, turn + inPlace));
         }
       }
     });

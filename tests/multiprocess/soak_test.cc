@@ -3,14 +3,20 @@
 // run always; GLOO_SOAK_SECONDS makes it longer.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <complex>
 #include <cstdlib>
+#include <mutex>
 #include <random>
+#include <set>
+#include <string>
 #include <thread>
 
 #include "gloo/allreduce.h"
 #include "gloo/barrier.h"
 #include "gloo/broadcast.h"
 #include "gloo/common/string.h"
+#include "gloo/internal/algorithms.h"
 #include "gloo/math.h"
 #include "tests/multiprocess/job.h"
 #include "tests/multiprocess/soak_memory.h"
@@ -182,21 +188,52 @@ void doGatherAny(const std::shared_ptr<Context>& context, const Step& step) {
   }
 }
 
-// Any collective, roots and places as they come.
+// One of those that the collective's callers may ask for here; null: none.
+const char* algorithmFor(const std::shared_ptr<Context>& context, size_t which,
+                         uint64_t random) {
+  static constexpr const char* kNames[testing_support::kChecks] = {
+      "allreduce",      "reduce",          "broadcast", "scatter",
+      "gather",         "gatherv",         "allgather", "allgatherv",
+      "reduce_scatter", "reduce_scatterv", "alltoall",  "alltoallv"};
+  for (const auto& offered : internal::algorithmNames(*context)) {
+    const size_t names = offered.algorithms.size();
+    if (offered.collective == kNames[which] && names > 0 && random % 2 == 0) {
+      // Options borrow it.
+      static std::set<std::string> kept;
+      static std::mutex mutex;
+      const std::lock_guard<std::mutex> lock(mutex);
+      return kept.insert(offered.algorithms.at(random / 2 % names))
+          .first->c_str();
+    }
+  }
+  return nullptr;
+}
+
+// Any collective; roots, places, reductions and algorithms as they come.
 void doAny(const std::shared_ptr<Context>& context, const Step& step) {
+  using internal::Reduction;
+  using testing_support::checkCollective;
+  constexpr Reduction kReductions[] = {Reduction::kSum,    Reduction::kMin,
+                                       Reduction::kMax,    Reduction::kAverage,
+                                       Reduction::kCustom, Reduction::kProduct};
+  std::mt19937_64 random(step.random);
   testing_support::Call call;
   call.count = step.elements / static_cast<size_t>(context->size);
   call.root = step.root(context->size);
-  call.inPlace = (step.random >> 40) % 2 == 0;
+  call.inPlace = random() % 2 == 0;
   call.tag = static_cast<uint32_t>(step.number);
   call.seed = static_cast<unsigned>(step.number % 1000);
-  const size_t which = (step.random >> 42) % testing_support::kChecks;
-  ASSERT_EQ("",
-            (step.random >> 41) % 2 == 0
-                ? testing_support::checkCollective<float>(which, context, call)
-                : testing_support::checkCollective<testing_support::Triple>(
-                      which, context, call))
-      << "operation " << step.number;
+  // Products of more ranks may leave a type.
+  call.reduction = kReductions[random() % (context->size <= 16 ? 6 : 5)];
+  const size_t which = random() % testing_support::kChecks;
+  call.algorithm = algorithmFor(context, which, random());
+  constexpr auto kTypes =
+      std::array{&checkCollective<float>, &checkCollective<int16_t>,
+                 &checkCollective<testing_support::Triple>,
+                 &checkCollective<std::complex<double>>};
+  ASSERT_EQ("", kTypes[random() % kTypes.size()](which, context, call))
+      << "operation " << step.number << ", collective " << which << ", by "
+      << (call.algorithm != nullptr ? call.algorithm : "any");
 }
 
 // What a rank keeps from step to step.
@@ -314,15 +351,19 @@ TEST_P(SoakTest, RandomOperationsGiveWhatTheOracleSays) {
 }
 
 TEST_P(SoakTest, SeveralThreadsOnOneContext) {
+  const char* only = std::getenv("GLOO_TEST_TRANSPORT");
+  const int steps = setting("STEPS", 40);
   const auto until = now() + soakTime() / 2;
   uint64_t seed = firstSeed();
   RecordProperty("first_seed", std::to_string(seed));
   do {
     for (const TestTransport& transport : transports()) {
-      if (transport.name == "tcp" || transport.name == "shm" ||
-          transport.name == "auto") {
-        soakThreads(GetParam(), transport, 2, seed, 40);
-        soakThreads(GetParam(), transport, 4, seed, 40);
+      const std::string& name = transport.name;
+      if (only != nullptr ? name == only
+                          : name == "tcp" || name == "tcp_lazy" ||
+                                name == "shm" || name == "auto") {
+        soakThreads(GetParam(), transport, 2, seed, steps);
+        soakThreads(GetParam(), transport, 4, seed, steps);
       }
     }
     seed++;

@@ -64,28 +64,32 @@ AllreduceOptions::Func adder() {
   return static_cast<Function>(&sum<T>);
 }
 
+template <typename T>
+void addUnknown(void* c, const void* a, const void* b, size_t n) {
+  sum<T>(c, a, b, n);
+}
+
 template <typename T, typename Options>
 void setReduction(Options& opts, const Call& call) {
-  using internal::Reduction;
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (kHasAverage<T>) {
     if (call.reduction == Reduction::kAverage) {
-      opts.setReduceFunction(average<T>);
-      return;
+      return opts.setReduceFunction(average<T>);
     }
   }
-  if constexpr (std::is_arithmetic_v<T>) {
-    switch (call.reduction) {
-      case Reduction::kProduct:
-        return opts.setReduceFunction(static_cast<Function>(&product<T>));
-      case Reduction::kMin:
-        return opts.setReduceFunction(static_cast<Function>(&min<T>));
-      case Reduction::kMax:
-        return opts.setReduceFunction(static_cast<Function>(&max<T>));
-      case Reduction::kCustom:
-        return opts.setReduceFunction([](void* c, const void* a, const void* b,
-                                         size_t n) { sum<T>(c, a, b, n); });
-      default:
-        break;
+  if constexpr (kIsNumber<T>) {
+    if (call.reduction == Reduction::kCustom) {
+      return opts.setReduceFunction(static_cast<Function>(&addUnknown<T>));
+    }
+    if (call.reduction == Reduction::kProduct) {
+      return opts.setReduceFunction(static_cast<Function>(&product<T>));
+    }
+  }
+  if constexpr (kIsNumber<T> && !kIsComplex<T>) {
+    if (call.reduction == Reduction::kMin) {
+      return opts.setReduceFunction(static_cast<Function>(&min<T>));
+    }
+    if (call.reduction == Reduction::kMax) {
+      return opts.setReduceFunction(static_cast<Function>(&max<T>));
     }
   }
   opts.setReduceFunction(adder<T>());
@@ -93,7 +97,7 @@ void setReduction(Options& opts, const Call& call) {
 
 template <typename T>
 std::string checkAllreduce(ContextRef context, const Call& call) {
-  const auto in = inputOf<T>(call, context->rank, call.count);
+  const auto in = operandsOf<T>(call, context->rank, call.count);
   auto out = call.inPlace ? in : Vector<T>(call.count);
   auto opts = optionsFor<AllreduceOptions>(context, call);
   if (!call.inPlace) {
@@ -112,7 +116,7 @@ std::string checkAllreduce(ContextRef context, const Call& call) {
 template <typename T>
 std::string checkReduce(ContextRef context, const Call& call) {
   const int root = call.root % context->size;
-  const auto in = inputOf<T>(call, context->rank, call.count);
+  const auto in = operandsOf<T>(call, context->rank, call.count);
   auto out = call.inPlace ? in : Vector<T>(call.count, T(77));
   auto opts = optionsFor<ReduceOptions>(context, call);
   if (!call.inPlace) {
@@ -260,8 +264,8 @@ std::string checkAllgatherv(ContextRef context, const Call& call) {
 template <typename T>
 std::string checkReduceScatter(ContextRef context, const Call& call) {
   const size_t begin = call.count * static_cast<size_t>(context->rank);
-  auto in = inputOf<T>(call, context->rank,
-                       call.count * static_cast<size_t>(context->size));
+  auto in = operandsOf<T>(call, context->rank,
+                          call.count * static_cast<size_t>(context->size));
   Vector<T> out(call.count);
   auto opts = optionsFor<ReduceScatterOptions>(context, call);
   if (call.inPlace) {
@@ -283,7 +287,7 @@ std::string checkReduceScatterv(ContextRef context, const Call& call) {
   const auto counts = countsOf(call, context->size);
   const size_t begin = totalOf(counts, context->rank);
   const size_t mine = counts[static_cast<size_t>(context->rank)];
-  auto in = inputOf<T>(call, context->rank, totalOf(counts, context->size));
+  auto in = operandsOf<T>(call, context->rank, totalOf(counts, context->size));
   Vector<T> out(mine);
   auto opts = optionsFor<ReduceScattervOptions>(context, call);
   if (call.inPlace) {

@@ -152,7 +152,9 @@ class Deceiver {
         offer(somePlace(random_, memory_), somePlace(random_, memory_));
         break;
       default:
-        if (words[0] > UINT32_MAX) {  // what the model offers is its own
+        // What the model offers is its own. (What begins with 0 or 1 is its
+        // vote, before what lay there: to be believed, one votes like it.)
+        if (words[0] > UINT32_MAX && (words[0] & 0xff) > 1) {
           offer({memory_, 0}, {memory_, 0});
         }
         break;

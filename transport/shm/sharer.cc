@@ -10,17 +10,6 @@
 #include "transport/shm/local.h"
 #include "transport/shm/sealed_memory.h"
 
-// The thread sanitizer sees what threads do to each other at one address only:
-// for it, ranks of one process borrow the owner's mapping. (Elsewhere each has
-// its own, from which the owner's can be withdrawn.)
-#if defined(__SANITIZE_THREAD__)
-#define GLOO_THREADS_WATCHED 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define GLOO_THREADS_WATCHED 1
-#endif
-#endif
-
 GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
 namespace {
@@ -108,13 +97,7 @@ void ShmSharer::lend(const base::SharedAllocation& allocation,
 
 std::shared_ptr<const base::SharedAllocation> ShmSharer::borrow(
     uint64_t id, const Name& token) {
-  Handover handover = taken(loanOf(id, token));
-#ifdef GLOO_THREADS_WATCHED
-  if (auto own = base::SharedAllocations::instance().byId(id)) {
-    return own;
-  }
-#endif
-  return Allocation::borrow(std::move(handover.memory), id);
+  return Allocation::borrow(taken(loanOf(id, token)).memory, id);
 }
 
 void ShmSharer::refuseLoans(const Name& token) noexcept {

@@ -1,6 +1,5 @@
 // Collectives of more ranks than cores on memory that all ranks have mapped.
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <sys/resource.h>
 
 #include <chrono>
@@ -14,6 +13,7 @@
 #include "gloo/types.h"
 #include "tests/algorithms/lanes.h"
 #include "tests/support/collectives.h"
+#include "tests/support/cores.h"
 #include "tests/support/spawn.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -28,19 +28,6 @@ using ContextPtr = std::shared_ptr<Context>;
 
 std::shared_ptr<transport::Device> makeDevice() {
   return transport::shm::CreateDevice();
-}
-
-// The calling thread, to the first so many of the cores it may run on.
-void stayOn(size_t first, size_t cores) {
-  const cpu_set_t all = internal::allowedCores();
-  cpu_set_t some;
-  CPU_ZERO(&some);
-  for (size_t i = first; i < first + cores; i++) {
-    if (internal::coreAt(all, i) >= 0) {
-      CPU_SET(internal::coreAt(all, i), &some);
-    }
-  }
-  ASSERT_EQ(0, sched_setaffinity(0, sizeof(some), &some));
 }
 
 std::shared_ptr<transport::Device> makeDeviceOnOneCore() {
@@ -79,6 +66,29 @@ TEST_P(CrowdedTest, OnOneCore) {
             ASSERT_EQ("", checkCollective<int32_t>(which, context, call))
                 << "collective " << which << ", count " << count;
             seed++;
+          }
+        }
+      });
+}
+
+// A whole sweep; in lanes, and what is short over the links, too.
+TEST(DirectProcesses, SixtyFourOnFewCores) {
+  spawnContexts(
+      Mode::kProcesses,
+      [] {
+        stayOn(0, 2);
+        return makeDevice();
+      },
+      64,
+      [](const ContextPtr& context) {
+        EXPECT_TRUE(laneOf(context, kBarrierSlotPrefix, 0).crowded());
+        for (const size_t count : {1, 16, 256, 4096, 65536, 1 << 20}) {
+          Call call{count, 0, false, 0, static_cast<unsigned>(count)};
+          ASSERT_EQ("", testing_support::checkAllreduce<float>(context, call));
+          if (count <= 256) {  // over the links
+            call.algorithm = "recursive_doubling";
+            ASSERT_EQ("",
+                      testing_support::checkAllreduce<float>(context, call));
           }
         }
       });

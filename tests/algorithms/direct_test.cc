@@ -144,16 +144,6 @@ TEST(DirectTest, ManyRanksOnFewCores) {
   });
 }
 
-TEST(DirectProcesses, SixtyFourOnFewCores) {
-  spawnContexts(
-      Mode::kProcesses, makeDevice, 64, [](const ContextPtr& context) {
-        for (const size_t count : {1, 16, 256, 4096, 65536}) {
-          const Call call{count, 0, false, 0, static_cast<unsigned>(count)};
-          ASSERT_EQ("", testing_support::checkAllreduce<float>(context, call));
-        }
-      });
-}
-
 TEST(DirectTest, SendsNoMessages) {
   spawnContexts(Mode::kThreads, makeDevice, 2, [](const ContextPtr& context) {
     const auto& device = *context->getDevice();

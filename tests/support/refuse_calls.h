@@ -7,6 +7,8 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -25,10 +27,16 @@ struct RefusedIf {
   uint32_t value;
 };
 
+enum class Refused : uint8_t {
+  kThisThread,
+  kAllThreads,  // those, too, that this process has already
+};
+
 // Where all of `when` hold. `answer`: SECCOMP_RET_KILL_PROCESS, or
 // SECCOMP_RET_ERRNO | errno.
 inline void refuseCall(long number, uint32_t answer,
-                       const std::vector<RefusedIf>& when = {}) {
+                       const std::vector<RefusedIf>& when = {},
+                       Refused whom = Refused::kThisThread) {
   std::vector<sock_filter> filter;
   const auto goOnIf = [&](uint32_t at, uint16_t comparison, uint32_t value) {
     filter.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at));
@@ -45,7 +53,10 @@ inline void refuseCall(long number, uint32_t answer,
   filter.push_back(BPF_STMT(BPF_RET | BPF_K, answer));
   const sock_fprog program{static_cast<uint16_t>(filter.size()), filter.data()};
   ASSERT_EQ(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-  ASSERT_EQ(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+  const unsigned flags =
+      whom == Refused::kAllThreads ? SECCOMP_FILTER_FLAG_TSYNC : 0;
+  ASSERT_EQ(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program),
+            0);
 }
 
 }  // namespace test

@@ -29,6 +29,11 @@ void onFree(const volatile void*) {}
 
 #else
 
+namespace {
+// relaxed: only for threads that know of it
+std::atomic<bool> refused{false};
+}  // namespace
+
 // glibc's own names of what is interposed here.
 extern "C" {
 void* __libc_malloc(size_t bytes);
@@ -38,6 +43,10 @@ void* __libc_memalign(size_t alignment, size_t bytes);
 
 void* malloc(size_t bytes) {
   count.fetch_add(1, std::memory_order_relaxed);
+  if (refused.load(std::memory_order_relaxed)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
   return __libc_malloc(bytes);
 }
 void* calloc(size_t n, size_t bytes) {
@@ -65,6 +74,11 @@ int posix_memalign(void** out, size_t alignment, size_t bytes) {
 
 GLOO_NAMESPACE_BEGIN
 namespace test {
+
+#ifndef GLOO_TEST_SANITIZED
+NoMemory::NoMemory() { refused.store(true, std::memory_order_relaxed); }
+NoMemory::~NoMemory() { refused.store(false, std::memory_order_relaxed); }
+#endif
 
 uint64_t allocations() { return count.load(std::memory_order_relaxed); }
 

@@ -15,6 +15,16 @@ namespace test {
 // interposed (under a sanitizer, its hooks are used).
 uint64_t allocations();
 
+// While it lives, no thread of this process is given any: malloc returns null,
+// new throws. Not under a sanitizer.
+class NoMemory {
+ public:
+  NoMemory();
+  ~NoMemory();
+  NoMemory(const NoMemory&) = delete;
+  NoMemory& operator=(const NoMemory&) = delete;
+};
+
 // User and system time of all threads of this process.
 std::chrono::nanoseconds cpuTime();
 

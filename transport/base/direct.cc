@@ -12,6 +12,7 @@
 
 #include "gloo/common/env.h"
 #include "transport/base/context.h"
+#include "transport/base/topology.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -124,8 +125,11 @@ void DirectLane::ring(int rank) {
 }
 
 bool DirectLane::over(int rank, uint64_t round) const {
+  // As with the line: who is about to sleep has set its bell before, and who
+  // sets one of these looks at the bells afterwards.
   return line(rank, round).round.load(std::memory_order_seq_cst) >= round ||
-         failed() || lanes_.departed(rank);
+         lanes_.failed().load(std::memory_order_seq_cst) ||
+         lanes_.departed(rank);
 }
 
 // Gives the core away now and then, as long as sleep would cost more.
@@ -242,7 +246,7 @@ std::vector<MemorySharer::Part> DirectLanes::partsOf(
                 bellBytes(size) + lineBytes(size);
     for (int half = 0; half < 2; half++) {
       for (const RankCores& rank : ranks) {
-        if (rank.node >= 0) {
+        if (Topology::mayBe(rank.node)) {
           parts.push_back({at, slotBytes, rank.node});
         }
         at += slotBytes;

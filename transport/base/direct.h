@@ -71,7 +71,7 @@ class DirectLanes final : public internal::Direct {
   // Of the memory for so many ranks.
   static size_t memoryBytes(int ranks, size_t slotBytes);
 
-  // Of that memory: the slots of each rank whose node is known.
+  // Of that memory: the slots of each rank whose node is known, and can be.
   static std::vector<MemorySharer::Part> partsOf(
       size_t slotBytes, const std::vector<RankCores>& ranks);
 

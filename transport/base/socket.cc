@@ -273,5 +273,12 @@ std::string errnoRemedy(int error) {
   }
 }
 
+std::string watchRemedy(int error) {
+  return error == ENOSPC ? "; this user watches as many sockets as it may: "
+                           "raise that limit (sysctl "
+                           "fs.epoll.max_user_watches)"
+                         : errnoRemedy(error);
+}
+
 }  // namespace transport::base
 GLOO_NAMESPACE_END

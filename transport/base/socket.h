@@ -100,6 +100,8 @@ std::string errnoText(int error);
 
 // What to do about EMFILE, ENFILE and the like; empty if there is no advice.
 std::string errnoRemedy(int error);
+// The same, of epoll_ctl().
+std::string watchRemedy(int error);
 
 }  // namespace transport::base
 GLOO_NAMESPACE_END

@@ -47,6 +47,19 @@ bool hasSeveralNodes() {
   return nodes.find_first_of(",-") != std::string::npos;
 }
 
+// False: it means nothing.
+bool describe(hwloc_topology_t topology, const std::string& description) {
+  if (description.empty()) {
+    return true;
+  }
+  return (description.front() == '<'
+              ? hwloc_topology_set_xmlbuffer(
+                    topology, description.c_str(),
+                    static_cast<int>(description.size() + 1))
+              : hwloc_topology_set_synthetic(topology, description.c_str())) ==
+         0;
+}
+
 struct DestroyTopology {
   void operator()(hwloc_topology_t topology) const {
     hwloc_topology_destroy(topology);
@@ -66,7 +79,7 @@ struct Topology::Impl {
 
 Topology::Topology() = default;
 
-Topology::Topology(const std::string& synthetic) {
+Topology::Topology(const std::string& description) {
   hwloc_topology_t made = nullptr;
   if (hwloc_topology_init(&made) != 0) {
     return;
@@ -81,9 +94,7 @@ Topology::Topology(const std::string& synthetic) {
         made, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, other);
   }
   hwloc_topology_set_io_types_filter(made, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
-  if ((synthetic.empty() ||
-       hwloc_topology_set_synthetic(made, synthetic.c_str()) == 0) &&
-      hwloc_topology_load(made) == 0) {
+  if (describe(made, description) && hwloc_topology_load(made) == 0) {
     impl_ = std::move(impl);
   }
 }
@@ -128,7 +139,7 @@ int Topology::nodeOfDevice(const std::string& busId) const {
 }
 
 void Topology::place(void* memory, size_t bytes, int node) const {
-  if (impl_ && node >= 0) {
+  if (impl_ && mayBe(node)) {
     const Bitmap nodes = makeBitmap();
     hwloc_bitmap_set(nodes.get(), static_cast<unsigned>(node));
     // Without HWLOC_MEMBIND_STRICT: preferred.

@@ -21,15 +21,19 @@ class Topology {
  public:
   static constexpr int kUnknown = -1;
 
+  // Whether a system may have a node of that number. One that another process
+  // has told may be any: as many bits would be kept as it says.
+  static constexpr bool mayBe(int node) { return node >= 0 && node < kMost; }
+
   // This machine's if it has several nodes, looked up at the first call, in
   // some milliseconds; else one that knows nothing.
   static const Topology& instance();
   // For tests: another one, which has to stay; null: what instance() finds.
   static void replaceInstance(const Topology* topology);
 
-  // This machine's; or one that hwloc makes up, for tests: "numa:2 core:4
-  // pu:2".
-  explicit Topology(const std::string& synthetic);
+  // This machine's; or, for tests, one that hwloc makes up ("numa:2 core:4
+  // pu:2"), or that lstopo has recorded as XML ("<...").
+  explicit Topology(const std::string& description);
   ~Topology();
   Topology(const Topology&) = delete;
   Topology& operator=(const Topology&) = delete;
@@ -47,13 +51,15 @@ class Topology {
 
   // Asks that these pages, which begin at a page, be on this node, if it has
   // room (mbind(2)); those that are there already are moved, unless others have
-  // mapped them. Nothing happens for kUnknown, or where that is forbidden.
+  // mapped them. Nothing happens unless mayBe(node), or where that is
+  // forbidden.
   void place(void* memory, size_t bytes, int node) const;
 
   // "8 cores, 2 NUMA nodes (0: 4 cores, 31 GiB; 1: 4 cores, 31 GiB)".
   std::string str() const;
 
  private:
+  static constexpr int kMost = 1024;  // as many as Linux has
   struct Impl;
   Topology();
 

@@ -121,7 +121,8 @@ void Endpoint::collect(Clock::time_point now) noexcept {
     acceptAll();
     receiveAll();
   } catch (const Exception& e) {
-    GLOO_DEBUG(e.what());  // who takes what is there will say so
+    GLOO_DEBUG(e.what());            // who takes what is there will say so
+  } catch (const std::exception&) {  // no memory: nor for a text
   }
   std::erase_if(waiting_, [&](const Waiting& waiting) {
     return now >= waiting.since + kKept;

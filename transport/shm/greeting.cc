@@ -3,13 +3,13 @@
 #include <algorithm>
 
 #include "gloo/common/error.h"
+#include "transport/base/topology.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
 namespace {
 
 constexpr uint64_t kVersion = 4;  // also of what lies in lanes
-constexpr int kMostNodes = 1024;  // as many as Linux has
 constexpr size_t kBytes = 7 * 8 + 4 * sizeof(Secret);
 
 void put(std::vector<char>& out, uint64_t value) {
@@ -75,7 +75,7 @@ Greeting decodeGreeting(const std::vector<char>& bytes) {
   uint64_t home = 0;
   get(at, home);
   g.home = static_cast<int32_t>(home);
-  if (g.home >= kMostNodes) {
+  if (g.home != base::Topology::kUnknown && !base::Topology::mayBe(g.home)) {
     GLOO_THROW_IO_EXCEPTION("The peer's hello names NUMA node ", g.home,
                             ": it runs another program or is broken");
   }

@@ -46,7 +46,7 @@ uint32_t ShmPoller::add(ShmLink& link, int socket) {
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket, &event) != 0) {
     const int error = errno;
     GLOO_THROW_IO_EXCEPTION("epoll_ctl: ", base::errnoText(error),
-                            base::errnoRemedy(error));
+                            base::watchRemedy(error));
   }
   links_[place] = &link;
   armed_ = armed_ && polledArmed_;  // the new one has not been armed
@@ -63,7 +63,7 @@ void ShmPoller::watch(Endpoint& endpoint) {
       0) {
     const int error = errno;
     GLOO_THROW_IO_EXCEPTION("epoll_ctl: ", base::errnoText(error),
-                            base::errnoRemedy(error));
+                            base::watchRemedy(error));
   }
   endpoint_ = &endpoint;
 }

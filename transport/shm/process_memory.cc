@@ -17,7 +17,9 @@ ProcessMemory::ProcessMemory(pid_t pid, uint64_t address, const Secret& secret)
   }
   process_ = base::openProcess(pid);
   if (!process_) {
-    trouble_ = "pidfd_open fails";
+    const int error = errno;
+    trouble_ =
+        "pidfd_open: " + base::errnoText(error) + base::errnoRemedy(error);
     return;
   }
   Secret there{};

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "gloo/config.h"
 #include "transport/base/socket.h"
@@ -26,7 +27,7 @@ class ProcessMemory {
   // Of the process (pidfd_open(2)); none unless it is permitted.
   int descriptor() const { return process_.get(); }
   // Why it is not.
-  const char* trouble() const { return trouble_; }
+  const std::string& trouble() const { return trouble_; }
 
   // Copies `bytes` from there to `local`: 0, or errno. When it returns 0, the
   // bytes are that process's, and not those of a later one with its number.
@@ -35,7 +36,7 @@ class ProcessMemory {
  private:
   pid_t pid_ = 0;
   base::UniqueFd process_;
-  const char* trouble_ = "it was not tried";
+  std::string trouble_ = "it was not tried";
 };
 
 }  // namespace transport::shm

@@ -42,6 +42,16 @@ constexpr const char* kMapRemedy =
     " (raise the limits of address space, ulimit -v, and of mappings,"
     " vm.max_map_count)";
 
+// Of a call that old kernels and the filters of some containers do not know.
+const char* filterRemedy() {
+  const bool forbidden = errno == EPERM || errno == EACCES || errno == ENOSYS;
+  return forbidden ? " (a filter of system calls, as containers have, or the"
+                     " kernel forbids it: allow memfd_create and its seals, or"
+                     " do without shared memory: GLOO_TCP_SHM=0 for a tcp"
+                     " device, GLOO_AUTO_LINKS=tcp for the automatic one)"
+                   : "";
+}
+
 // A file beyond this limit would end the process by a signal.
 void checkFileLimit(size_t bytes) {
   rlimit limit{};
@@ -76,7 +86,7 @@ base::UniqueFd make(size_t bytes) {
   base::UniqueFd memory(
       ::memfd_create("gloo", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memory) {
-    fail("memfd_create", bytes, "");
+    fail("memfd_create", bytes, filterRemedy());
   }
   // By default anybody may open it, through /proc, who may look at us.
   if (::fchmod(memory.get(), S_IRUSR | S_IWUSR) != 0) {
@@ -84,7 +94,7 @@ base::UniqueFd make(size_t bytes) {
   }
   allocateAll(memory.get(), bytes);
   if (::fcntl(memory.get(), F_ADD_SEALS, kSeals) != 0) {
-    fail("F_ADD_SEALS", bytes, "");
+    fail("F_ADD_SEALS", bytes, filterRemedy());
   }
   return memory;
 }

@@ -45,7 +45,7 @@ uint32_t TcpPoller::add(TcpLink& link, int socket) {
   if (!places_[index].inEpoll) {
     const int error = errno;
     GLOO_THROW_IO_EXCEPTION("epoll_ctl: ", base::errnoText(error),
-                            base::errnoRemedy(error));
+                            base::watchRemedy(error));
   }
   free_.pop_back();
   places_[index].link = &link;

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -44,6 +45,67 @@ TEST(TopologyTest, WhatIsNotThereIsUnknown) {
   const Topology wrong("nonsense");
   EXPECT_EQ(wrong.cores(), 0);
   EXPECT_EQ(wrong.home(), Topology::kUnknown);
+}
+
+// A machine with a NIC beside each of its two packages, and one beside both.
+constexpr const char* kTwoNics = R"(<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE topology SYSTEM "hwloc2.dtd">
+<topology version="2.0">
+<object type="Machine" os_index="0" cpuset="0x3" complete_cpuset="0x3"
+  allowed_cpuset="0x3" nodeset="0x3" complete_nodeset="0x3"
+  allowed_nodeset="0x3" gp_index="1">
+ <object type="Package" os_index="0" cpuset="0x1" complete_cpuset="0x1"
+   nodeset="0x1" complete_nodeset="0x1" gp_index="2">
+  <object type="NUMANode" os_index="0" cpuset="0x1" complete_cpuset="0x1"
+    nodeset="0x1" complete_nodeset="0x1" gp_index="3"
+    local_memory="1073741824"/>
+  <object type="Core" os_index="0" cpuset="0x1" complete_cpuset="0x1"
+    nodeset="0x1" complete_nodeset="0x1" gp_index="4">
+   <object type="PU" os_index="0" cpuset="0x1" complete_cpuset="0x1"
+     nodeset="0x1" complete_nodeset="0x1" gp_index="5"/>
+  </object>
+  <object type="Bridge" gp_index="6" bridge_type="0-1" depth="0"
+    bridge_pci="0000:[3a-3b]">
+   <object type="PCIDev" gp_index="7" pci_busid="0000:3b:00.0"
+     pci_type="0200 [15b3:1013] [15b3:0008] 00" pci_link_speed="0.0"/>
+  </object>
+ </object>
+ <object type="Package" os_index="1" cpuset="0x2" complete_cpuset="0x2"
+   nodeset="0x2" complete_nodeset="0x2" gp_index="8">
+  <object type="NUMANode" os_index="1" cpuset="0x2" complete_cpuset="0x2"
+    nodeset="0x2" complete_nodeset="0x2" gp_index="9"
+    local_memory="1073741824"/>
+  <object type="Core" os_index="0" cpuset="0x2" complete_cpuset="0x2"
+    nodeset="0x2" complete_nodeset="0x2" gp_index="10">
+   <object type="PU" os_index="1" cpuset="0x2" complete_cpuset="0x2"
+     nodeset="0x2" complete_nodeset="0x2" gp_index="11"/>
+  </object>
+  <object type="Bridge" gp_index="12" bridge_type="0-1" depth="0"
+    bridge_pci="0000:[d7-d8]">
+   <object type="PCIDev" gp_index="13" pci_busid="0000:d8:00.1"
+     pci_type="0207 [15b3:1013] [15b3:0008] 00" pci_link_speed="0.0"/>
+  </object>
+ </object>
+ <object type="Bridge" gp_index="14" bridge_type="0-1" depth="0"
+   bridge_pci="0000:[01-02]">
+  <object type="PCIDev" gp_index="15" pci_busid="0000:02:00.0"
+    pci_type="0200 [8086:1521] [8086:0001] 00" pci_link_speed="0.0"/>
+ </object>
+</object>
+</topology>
+)";
+
+TEST(TopologyTest, ADeviceIsNearItsNode) {
+  const Topology topology(kTwoNics);
+  if (!known()) {
+    EXPECT_EQ(topology.nodeOfDevice("0000:3b:00.0"), Topology::kUnknown);
+    return;
+  }
+  EXPECT_EQ(topology.nodes(), 2);
+  EXPECT_EQ(topology.nodeOfDevice("0000:3b:00.0"), 0);
+  EXPECT_EQ(topology.nodeOfDevice("0000:d8:00.1"), 1);
+  EXPECT_EQ(topology.nodeOfDevice("0000:02:00.0"), Topology::kUnknown);
+  EXPECT_EQ(topology.nodeOfDevice("0000:3b:00.1"), Topology::kUnknown);
 }
 
 TEST(TopologyTest, OneNodeIsNothingToChooseFrom) {
@@ -130,6 +192,19 @@ TEST(LanePlaces, EachRanksSlotsAreOnItsNode) {
   }
   EXPECT_EQ(last, DirectLanes::memoryBytes(3, kSlot));
   EXPECT_TRUE(DirectLanes::partsOf(kSlot, {RankCores(), RankCores()}).empty());
+}
+
+// A rank tells its node itself. As many bits would be kept as it says.
+TEST(LanePlaces, ANodeThatCannotBeIsNone) {
+  std::vector<RankCores> ranks(3);
+  ranks[0].node = INT32_MAX;
+  ranks[1].node = 1023;
+  ranks[2].node = 1024;
+  const auto parts = DirectLanes::partsOf(16384, ranks);
+  EXPECT_EQ(parts.size(), 4u * 2);
+  for (const auto& part : parts) {
+    EXPECT_EQ(part.node, 1023);
+  }
 }
 
 // docs/shm.md has this table. (Links populate what they are given to 33 MiB.)

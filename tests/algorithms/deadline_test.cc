@@ -146,7 +146,7 @@ class LateLanes final : public internal::Channel, public internal::Direct {
 TEST(Deadline, IsOfLanesAndLinksTogether) {
   testing_support::FakeWorld world(2);
   LateLanes channel(world.channel(0), milliseconds(9960));
-  State state(channel, {}, "", 2);
+  State state(channel, {}, "");
   std::vector<int64_t> in(10);
   std::vector<int64_t> out(10);
   Arguments arguments;

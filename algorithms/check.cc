@@ -69,10 +69,11 @@ bool isHashed(uint32_t count) { return count >= CheckFields::kExactCounts; }
 
 // What cuts a vector is in the hash as well, where it is not the usual one.
 std::string nameOfCount(uint32_t count) {
-  return !isHashed(count)
-             ? MakeString(count)
-             : MakeString("others, or another segment size or base (hash ",
-                          count & (CheckFields::kExactCounts - 1), ")");
+  return !isHashed(count) ? MakeString(count)
+                          : MakeString(
+                                "others, or another element size, segment size "
+                                "or base (hash ",
+                                count & (CheckFields::kExactCounts - 1), ")");
 }
 
 bool isByPart(const CheckFields& f) { return internal::isByPart(f.operation); }
@@ -133,6 +134,7 @@ void addDetails(Difference& d, const std::string& elements,
     }
   };
   addIf("root", a.root, b.root);
+  addIf("element size (bytes)", a.elementSize, b.elementSize);
   addIf("number of vectors to average", a.vectors, b.vectors);
   // Vectors that differ are cut in different ways.
   if (!addCounts(d, elements, a, b) && !hadSome) {
@@ -213,10 +215,13 @@ uint64_t withPart(uint64_t word, const PartOf& part,
   const auto peer = static_cast<size_t>(part.peer);
   const uint64_t count = peer < counts.size() ? counts[peer] : 0;
   const uint64_t beyond = details->root >> 8;
+  const bool isOdd = CheckFields::isOddSize(details->elementSize);
   uint32_t field = CheckFields::exactCount(count);
-  if (count >= CheckFields::kExactCounts || beyond != 0) {
+  if (count >= CheckFields::kExactCounts || beyond != 0 || isOdd) {
     // Mixes well enough: 19 bits are left.
-    uint64_t hash = (count ^ beyond << 40) * 0x9e3779b97f4a7c15;
+    constexpr uint64_t kMix = 0x9e3779b97f4a7c15;
+    uint64_t hash = (count ^ beyond << 40) * kMix;
+    hash = isOdd ? ((hash ^ hash >> 32) + details->elementSize) * kMix : hash;
     field = CheckFields::hashedCount(static_cast<uint32_t>(hash >> 32));
   }
   const bool up = part.sends == (part.peer > part.rank);

@@ -255,10 +255,44 @@ void DirectRun::compare(int rank, uint64_t round, const Lane::Said& ours,
                   internal::describeCheck(theirs.check), ")"));
 }
 
+// Of a single count of elements of some size: the number of bytes tells them,
+// if they have the other rank's hash. Of a size that the library does not know,
+// all are tried that the word may mean.
+std::optional<internal::CheckDetails> DirectRun::detailsByBytes(
+    const internal::CheckDetails& own, const Lane::Said& theirs) const {
+  const auto fields = internal::CheckFields::unpack(theirs.check);
+  internal::CheckDetails their = own;
+  const auto isTheirs = [&](size_t elementSize) {
+    const size_t unit =
+        sharedBytes(request_.collective, size_, {.count = 1}, elementSize);
+    if (unit == 0 || theirs.bytes % unit != 0) {
+      return false;
+    }
+    Request same = request_;
+    same.elementSize = their.elementSize = elementSize;
+    same.counts.count = their.count = theirs.bytes / unit;
+    const uint64_t word = checkOf(same, size_, kDirectId);
+    return fields.countHash == internal::CheckFields::unpack(word).countHash;
+  };
+  if (!own.counts.empty()) {
+    return std::nullopt;
+  }
+  if (isTheirs(own.elementSize)) {
+    return their;
+  }
+  const size_t most = fields.type == 0 ? size_t{1} << fields.log2Size : 0;
+  for (size_t elementSize = most / 2 + 1; elementSize <= most; elementSize++) {
+    if (isTheirs(elementSize)) {
+      return their;
+    }
+  }
+  return std::nullopt;
+}
+
 // Counts are hashed where they are long, or several, and so are the vectors of
-// an average: the number of bytes tells a single count, and the other rank
-// tells the rest, since it notices as well: all ranks read all lines where
-// there are lists or such vectors.
+// an average and odd element sizes. What the bytes do not tell the other rank
+// tells, if it notices as well: all ranks read all lines where there are lists
+// or such vectors.
 std::string DirectRun::differenceTo(int rank, uint64_t round,
                                     const Lane::Said& ours,
                                     const Lane::Said& theirs) {
@@ -268,12 +302,8 @@ std::string DirectRun::differenceTo(int rank, uint64_t round,
     return internal::describeDisagreement(one, other);
   }
   const internal::CheckDetailsPtr own = detailsOf(request_, rank_, size_);
-  if (own->counts.empty() && ours.bytes != theirs.bytes) {
-    internal::CheckDetails their = *own;
-    their.count =
-        theirs.bytes / sharedBytes(request_.collective, size_, {.count = 1},
-                                   request_.elementSize);
-    return internal::describeDisagreement(one, other, own.get(), &their);
+  if (const auto their = detailsByBytes(*own, theirs)) {
+    return internal::describeDisagreement(one, other, own.get(), &*their);
   }
   channel_.contradict({word_.slot, one, own, other});
   constexpr std::chrono::seconds kPatience{1};

@@ -19,6 +19,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "algorithms/direct_parameters.h"
@@ -184,6 +185,8 @@ class DirectRun {
 
   void compare(int rank, uint64_t round, const Lane::Said& ours,
                const Lane::Said& theirs);
+  std::optional<internal::CheckDetails> detailsByBytes(
+      const internal::CheckDetails& own, const Lane::Said& theirs) const;
   std::string differenceTo(int rank, uint64_t round, const Lane::Said& ours,
                            const Lane::Said& theirs);
   [[noreturn]] void fail(internal::Cause::Kind kind, int culprit,

@@ -72,8 +72,9 @@ void addParts(const Request& request, int rank, int size,
   }
 }
 
-// Of what all ranks know. (A root beyond its 8 bits, the number of vectors that
-// an average is of, and a cut that is not the usual one are mixed in.)
+// Of what all ranks know. (A root beyond its 8 bits, an odd element size, the
+// number of vectors that an average is of, and a cut that is not the usual one
+// are mixed in.)
 uint32_t hashOfCounts(const Request& request, int size, uint64_t cut) {
   // Where each rank has counts of its own, the words of parts have them.
   if (isByPart(request.collective)) {
@@ -82,13 +83,17 @@ uint32_t hashOfCounts(const Request& request, int size, uint64_t cut) {
   const size_t* const offsets = sharedOffsets(request);
   const uint64_t count = request.counts.count;
   const auto beyond = static_cast<uint64_t>(request.root) >> 8;
+  const bool isOdd = internal::CheckFields::isOddSize(request.elementSize);
   if (offsets == nullptr && beyond == 0 && request.vectors <= 1 && cut == 0 &&
-      count < internal::CheckFields::kExactCounts) {
+      !isOdd && count < internal::CheckFields::kExactCounts) {
     return internal::CheckFields::exactCount(count);
   }
   Hash hash;
   hash.add(count);
   hash.add(beyond);
+  if (isOdd) {
+    hash.add(request.elementSize);
+  }
   if (request.vectors > 1) {
     hash.add(request.vectors);
   }
@@ -120,6 +125,7 @@ internal::CheckDetailsPtr detailsOf(const Request& request, int rank, int size,
   details->base = static_cast<uint32_t>(cut.base);
   details->vectors = static_cast<uint32_t>(request.vectors);
   details->root = static_cast<uint32_t>(request.root);
+  details->elementSize = request.elementSize;
   if (isByPart(request.collective)) {
     addParts(request, rank, size, *details);
   }

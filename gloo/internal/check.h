@@ -4,6 +4,7 @@
 // who waits for long and says what for.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,11 +22,16 @@ struct CheckFields {
   uint8_t type = 0;       // 5 bits; 0: unknown
   // 4 bits; 0: unknown. Of a part (see isByPart()): which way it goes.
   uint8_t reduction = 0;
-  uint8_t log2Size = 0;    // 4 bits; of the element size
+  uint8_t log2Size = 0;    // 4 bits; of the element size, rounded up
   uint8_t algorithm = 0;   // 6 bits
   uint16_t sequence = 0;   // 12 bits; per tag
   uint16_t rootHash = 0;   // 8 bits
   uint32_t countHash = 0;  // 20 bits; counts that all ranks share, or a part's
+
+  // Of a size that log2Size does not tell: hashed with the counts.
+  static constexpr bool isOddSize(size_t elementSize) {
+    return !std::has_single_bit(elementSize) || elementSize > size_t{1} << 15;
+  }
 
   GLOO_API uint64_t pack() const;
   GLOO_API static CheckFields unpack(uint64_t word);
@@ -106,6 +112,7 @@ struct CheckDetails {
   uint32_t base = 2;
   uint32_t vectors = 1;  // that an average is of
   uint32_t root = 0;
+  uint64_t elementSize = 1;
   std::vector<uint64_t> counts;  // a list's, the first kMostCounts of them
   // Of an operation by part: elements for each rank, and from each. Not told:
   // what is told of it is one part, as `count`.

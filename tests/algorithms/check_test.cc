@@ -88,7 +88,7 @@ TEST(Check, WhatIsHashedIsNamedByTheDetails) {
   EXPECT_FALSE(nameTheField(one, other));
   EXPECT_FALSE(nameTheField(example().pack(), other));
   EXPECT_TRUE(nameTheField(one, one));
-  const CheckDetails usual{20, 4096, 2, 1, 4, {10, 10}};
+  const CheckDetails usual{20, 4096, 2, 1, 4, 3, {10, 10}, {}, {}};
   const auto expectNamed = [&](const char* name, auto change) {
     CheckDetails odd = usual;
     change(odd);
@@ -104,6 +104,8 @@ TEST(Check, WhatIsHashedIsNamedByTheDetails) {
               [](CheckDetails& d) { d.base = 4; });
   expectNamed("number of vectors to average: 1 on rank 0, 3 on rank 7",
               [](CheckDetails& d) { d.vectors = 3; });
+  expectNamed("element size (bytes): 3 on rank 0, 4 on rank 7",
+              [](CheckDetails& d) { d.elementSize = 4; });
   expectNamed("root: 4 on rank 0, 260 on rank 7",
               [](CheckDetails& d) { d.root = 260; });
 }

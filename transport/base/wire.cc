@@ -268,6 +268,7 @@ std::vector<char> encode(const Dispute& dispute) {
     w.put(details.base);
     w.put(details.vectors);
     w.put(details.root);
+    w.put(details.elementSize);
     w.put(static_cast<uint16_t>(details.counts.size()));
     for (const uint64_t count : details.counts) {
       w.put(count);
@@ -292,6 +293,7 @@ Dispute decodeDispute(std::span<const char> bytes) {
     details->base = r.get<uint32_t>();
     details->vectors = r.get<uint32_t>();
     details->root = r.get<uint32_t>();
+    details->elementSize = r.get<uint64_t>();
     const size_t counts = r.get<uint16_t>();
     if (counts > internal::CheckDetails::kMostCounts) {
       throw WireError(MakeString("dispute: ", counts, " counts"));

@@ -20,6 +20,7 @@ Dispute someDispute() {
   details.base = 0x33;
   details.vectors = 0x34;
   details.root = 0x35;
+  details.elementSize = 0x38;
   details.counts = {0x36, 0x37};
   return {0x0102030405060708,
           {2, 0x1112131415161718},
@@ -29,8 +30,9 @@ Dispute someDispute() {
 
 const char* const kGoldenDispute =
     "0807060504030201020000001817161514131211282726252423222101310000"
-    "0000000000320000000000000033000000340000003500000002003600000000"
-    "0000003700000000000000";
+    "0000000000320000000000000033000000340000003500000038000000000000"
+    "0002003600000000000000"
+    "3700000000000000";
 
 TEST(WireDispute, KeepsEveryField) {
   EXPECT_EQ(toHex(encode(someDispute())), kGoldenDispute);
@@ -45,6 +47,7 @@ TEST(WireDispute, KeepsEveryField) {
   EXPECT_EQ(d.details->base, 0x33u);
   EXPECT_EQ(d.details->vectors, 0x34u);
   EXPECT_EQ(d.details->root, 0x35u);
+  EXPECT_EQ(d.details->elementSize, 0x38u);
   EXPECT_EQ(d.details->counts, (std::vector<uint64_t>{0x36, 0x37}));
   Dispute without = someDispute();
   without.details = nullptr;

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <future>
 #include <string>
@@ -120,12 +121,21 @@ void expectLimit(int resource, rlim_t limit, const char* remedy) {
       << remedy << ": " << status;
 }
 
+#ifndef GLOO_TEST_SANITIZED
+// Of this process, in bytes.
+rlim_t addressSpace() {
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
+}
+#endif
+
 TEST(SegmentTest, LimitsAreErrorsWithARemedy) {
   expectLimit(RLIMIT_FSIZE, 4096, "ulimit -f");
   // The sanitizers need descriptors and address space of their own.
 #ifndef GLOO_TEST_SANITIZED
   expectLimit(RLIMIT_NOFILE, 0, "ulimit -n");
-  expectLimit(RLIMIT_AS, 1 << 20, "ulimit -v");
+  expectLimit(RLIMIT_AS, addressSpace() + (1 << 20), "ulimit -v");
 #endif
 }
 

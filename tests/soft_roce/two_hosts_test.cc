@@ -4,9 +4,12 @@
 
 #include <signal.h>
 
+#include <memory>
+#include <thread>
 #include <vector>
 
 #include "gloo/transport/auto/device.h"
+#include "gloo/transport/unbound_buffer.h"
 #include "tests/soft_roce/cable.h"
 #include "tests/support/hierarchy.h"
 
@@ -38,28 +41,73 @@ class EachWayTest : public TwoHostsTest,
   }
 };
 
-TEST_P(EachWayTest, AProcessOnTheOtherOneIsKilled) {
-  Job job(pair(), [](Child& child, const std::shared_ptr<Context>& context) {
-    exchangeRing(*context, 2, 1);
-    child.say("now");
-    waitForVictim(child, context);
-  });
-  job.go();
-  job.group().expectAll("now");
-  meet("connected");
-  if (hosts().own == 1) {
-    say("harmed");
-    job.group().signal(0, SIGKILL);
-    job.group().join(0, seconds(5));
-    return;
+// Starts a message between the two.
+using Start = void (*)(transport::UnboundBuffer& buffer, int peer);
+struct Way {
+  const char* name;
+  Start victims;
+  Start others;
+  bool isIdle;  // the other one asks for nothing until later
+};
+constexpr Start kSends = [](auto& buffer, int peer) { buffer.send(peer, 1); };
+constexpr Start kReceives = [](auto& buffer, int peer) {
+  buffer.recv(peer, 1);
+};
+constexpr Start kDoesNothing = [](auto&, int) {};
+constexpr Way kWays[] = {{"receives from it", kDoesNothing, kReceives, false},
+                         {"sends to it", kDoesNothing, kSends, false},
+                         {"gets what it sends", kSends, kReceives, false},
+                         {"sends what it gets", kReceives, kSends, false},
+                         {"is idle", kDoesNothing, kDoesNothing, true}};
+
+// Victim and other one have begun, and the other one has an error.
+void moveUntilHarm(Child& child, const std::shared_ptr<Context>& context,
+                   const Way& way) {
+  constexpr size_t kBytes = 32 << 20;  // takes a while
+  exchangeRing(*context, 2, 1);
+  const std::unique_ptr<char[]> bytes(new char[kBytes]);
+  auto buffer = context->createUnboundBuffer(bytes.get(), kBytes);
+  (context->rank == 1 ? way.victims : way.others)(*buffer, 1 - context->rank);
+  child.say("now");
+  if (context->rank == 1 || way.isIdle) {
+    child.hear();
   }
-  await("harmed");
-  const auto harmed = now();
-  const Failure failure = job.failure(0, seconds(60));
-  EXPECT_EQ(failure.type, "PeerLost") << failure.text;
-  EXPECT_TRUE(failure.names("rank 1")) << failure.text;
-  EXPECT_LT(failure.at - harmed, kKnown) << failure.text;
-  job.group().joinAll();
+  recvFrom(*context, 1, 2, 1);
+}
+
+TEST_P(EachWayTest, AProcessOnTheOtherOneIsKilled) {
+  for (const Way& way : kWays) {
+    SCOPED_TRACE(way.name);
+    Job::Options options = this->options(1, way.name);
+    options.lazy = GetParam();
+    Job job(options,
+            [&](Child& child, const std::shared_ptr<Context>& context) {
+              moveUntilHarm(child, context, way);
+            });
+    job.go();
+    job.group().expectAll("now");
+    meet(MakeString("connected, ", way.name));
+    const std::string harm = MakeString("harmed, ", way.name);
+    if (hosts().own == 1) {
+      say(harm);
+      job.group().signal(0, SIGKILL);
+      job.group().join(0, seconds(5));
+      continue;
+    }
+    await(harm);
+    const auto harmed = now();
+    if (way.isIdle) {
+      std::this_thread::sleep_for(kKnown);
+      job.group().tell(0, "go on");
+    }
+    const Failure failure = job.failure(0, seconds(60));
+    EXPECT_EQ(failure.type, "PeerLost") << failure.text;
+    EXPECT_TRUE(failure.names("rank 1")) << failure.text;
+    // Who was idle has it at once.
+    EXPECT_LT(failure.at - harmed, kKnown * (way.isIdle ? 1.2 : 1))
+        << failure.text;
+    job.group().joinAll();
+  }
 }
 
 TEST_P(EachWayTest, AProcessOnTheOtherOneIsStopped) {

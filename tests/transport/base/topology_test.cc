@@ -18,6 +18,7 @@
 #include "tests/algorithms/lanes.h"
 #include "tests/support/spawn.h"
 #include "transport/base/direct.h"
+#include "transport/shm/segment.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -205,6 +206,24 @@ TEST(LanePlaces, ANodeThatCannotBeIsNone) {
   for (const auto& part : parts) {
     EXPECT_EQ(part.node, 1023);
   }
+}
+
+// What is received is near who receives it.
+TEST(SegmentPlaces, EachRingIsOnTheNodeOfItsReader) {
+  const Topology here("");
+  Topology::replaceInstance(&here);
+  const int node = canPlace() ? here.home() : Topology::kUnknown;
+  const shm::Secret secret = shm::makeSecret();
+  for (const bool isMakers : {false, true}) {
+    const shm::Homes homes{isMakers ? node : Topology::kUnknown,
+                           isMakers ? Topology::kUnknown : node};
+    const auto segment = shm::Segment::create({1024, 256 << 10}, secret, homes);
+    const shm::RingMemory out = segment->outgoing(shm::End::kMaker);
+    const shm::RingMemory in = segment->incoming(shm::End::kMaker);
+    EXPECT_EQ(policyOf(in.bytes), isMakers ? node : Topology::kUnknown);
+    EXPECT_EQ(policyOf(out.bytes), isMakers ? Topology::kUnknown : node);
+  }
+  Topology::replaceInstance(nullptr);
 }
 
 // docs/shm.md has this table. (Links populate what they are given to 33 MiB.)

@@ -262,6 +262,7 @@ std::optional<internal::CheckDetails> DirectRun::detailsByBytes(
     const internal::CheckDetails& own, const Lane::Said& theirs) const {
   const auto fields = internal::CheckFields::unpack(theirs.check);
   internal::CheckDetails their = own;
+  their.root = (own.root & ~0xffu) | fields.rootHash;  // the rest is hashed
   const auto isTheirs = [&](size_t elementSize) {
     const size_t unit =
         sharedBytes(request_.collective, size_, {.count = 1}, elementSize);

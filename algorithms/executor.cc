@@ -49,7 +49,7 @@ void Executor::run(const Run& run) {
   inFlight_ = 0;
   deadline_.reset();
   if (!brief_ || run.own != nullptr || run.reduce.isForeign()) {
-    deadline_ = Deadline::after(run.timeout);
+    deadline_ = Deadline::after(run.left);
   }
   std::fill(states_.begin(), states_.end(), kWaiting);
   const size_t end = program_.actions.size();
@@ -120,7 +120,7 @@ void Executor::wait() {
     return;
   }
   if (!deadline_) {
-    deadline_ = Deadline::after(run_->timeout);
+    deadline_ = Deadline::after(run_->left);
   }
   if (!run_->channel->waitUntil(ready_, *deadline_)) {
     throwTimeout();

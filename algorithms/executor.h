@@ -35,6 +35,7 @@ struct Run {
   // Of the word; null: none are known.
   const internal::CheckDetails* details = nullptr;
   std::chrono::milliseconds timeout{0};  // of all of it
+  std::chrono::milliseconds left{0};     // of that
   // For the texts of errors.
   std::string_view collective;
   std::string_view algorithm;

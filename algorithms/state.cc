@@ -218,7 +218,7 @@ void State::run(const Lease& lease, const Request& request,
   }
   Arguments rest = arguments;
   if (!runDirect(request, arguments,
-                 checkOf(request, channel_.size(), kDirectId), &rest.timeout)) {
+                 checkOf(request, channel_.size(), kDirectId), &rest.waited)) {
     runPlan(lease, request, rest);
   }
 }
@@ -253,6 +253,7 @@ void State::runPlan(const Lease& lease, const Request& request,
   run.algorithm = plan.algorithm().name;
   run.tag = arguments.tag;
   run.timeout = arguments.timeout;
+  run.left = leftOf(arguments.timeout, arguments.waited);
   plan.executor().run(run);
 }
 
@@ -267,7 +268,7 @@ bool State::isDirect(const Request& request) const {
 
 // `check`: its word, without a sequence number. False: there is no lane.
 bool State::runDirect(const Request& request, const Arguments& arguments,
-                      uint64_t check, std::chrono::milliseconds* left) {
+                      uint64_t check, std::chrono::milliseconds* waited) {
   const uint64_t slot = Slot::build(arguments.prefix, arguments.tag);
   const uint64_t tag = internal::tagOf(slot);
   RunningTags::Entry entry(inLanes_, tag);
@@ -280,7 +281,7 @@ bool State::runDirect(const Request& request, const Arguments& arguments,
   if (use.entry().inUse) {
     throwTagInUse(request, arguments.tag);
   }
-  *left = leftOf(arguments.timeout, use.entry().waited);
+  *waited = use.entry().waited;
   internal::Lane* const lane = use.entry().lane;
   if (lane == nullptr) {
     return false;
@@ -302,9 +303,9 @@ bool State::runDirect(const Request& request, const Arguments& arguments,
     }
   }
   previous = {tag, elsewhere, internal::sequenceOf(word.check)};
-  DirectRun(
-      channel_, *lane, selection_.direct(), request, arguments, word,
-      {nameOf(request.collective), arguments.tag, arguments.timeout, *left})
+  DirectRun(channel_, *lane, selection_.direct(), request, arguments, word,
+            {nameOf(request.collective), arguments.tag, arguments.timeout,
+             leftOf(arguments.timeout, *waited)})
       .run();
   return true;
 }
@@ -319,10 +320,8 @@ void State::runOverLinks(const Request& request, const Arguments& arguments) {
 // In a lane, if there is one; within one deadline.
 void State::runSomehow(const Request& request, const Arguments& arguments,
                        uint64_t check) {
-  std::chrono::milliseconds left{0};
-  if (!runDirect(request, arguments, check, &left)) {
-    Arguments rest = arguments;
-    rest.timeout = left;
+  Arguments rest = arguments;
+  if (!runDirect(request, arguments, check, &rest.waited)) {
     runOverLinks(request, rest);
   }
 }

@@ -66,6 +66,7 @@ struct Arguments {
   uint8_t prefix = 0;                 // of the slot
   uint32_t tag = 0;
   std::chrono::milliseconds timeout{0};
+  std::chrono::milliseconds waited{0};  // of it, for a lane
 };
 
 // A direct call that was checked and looked up, for those that follow with the
@@ -116,9 +117,9 @@ class State final : public internal::CollectiveState,
   // What is planned for the links: if it might as well run in a lane, what
   // gives the same bits there.
   Request overLinks(const Request& wanted) const;
-  // Sets *left to what is left of the time then.
+  // Sets *waited to what it has waited for a lane.
   bool runDirect(const Request& request, const Arguments& arguments,
-                 uint64_t check, std::chrono::milliseconds* left);
+                 uint64_t check, std::chrono::milliseconds* waited);
   void runSomehow(const Request& request, const Arguments& arguments,
                   uint64_t check);
   void runPlan(const Lease& lease, const Request& request,

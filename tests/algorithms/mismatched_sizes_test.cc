@@ -27,12 +27,17 @@ template <size_t kBytes>
 using Element = std::array<char, kBytes>;
 
 template <typename T>
-void callBroadcast(const ContextPtr& context, size_t count) {
+void broadcastFrom(const ContextPtr& context, size_t count, int root) {
   std::vector<T> data(count);
   BroadcastOptions opts(context);
   opts.setOutput(data.data(), count);
-  opts.setRoot(0);
+  opts.setRoot(root);
   broadcast(opts);
+}
+
+template <typename T>
+void callBroadcast(const ContextPtr& context, size_t count) {
+  broadcastFrom<T>(context, count, 0);
 }
 
 template <typename T>
@@ -86,20 +91,22 @@ using Call = std::function<void(const ContextPtr&, bool isOdd)>;
 
 class MismatchedSizes : public ::testing::TestWithParam<std::string> {
  protected:
-  static void expectNamed(const Call& call, const std::string& what) {
+  static void expectNamed(const Call& call, const std::string& what,
+                          const std::string& field = "element size") {
     for (const TestTransport& transport : transports()) {
       if (transport.name == GetParam()) {
         spawnContexts(Mode::kThreads, transport.make, 2,
                       [&](const ContextPtr& context) {
                         SCOPED_TRACE(what);
-                        expectNamedBy(context, call);
+                        expectNamedBy(context, call, field);
                       });
       }
     }
   }
 
   // By the call, or, where that was over before, by the next one.
-  static void expectNamedBy(const ContextPtr& context, const Call& call) {
+  static void expectNamedBy(const ContextPtr& context, const Call& call,
+                            const std::string& field) {
     std::string text = "no error";
     try {
       barrier(BarrierOptions(context));  // nobody still connects
@@ -110,7 +117,7 @@ class MismatchedSizes : public ::testing::TestWithParam<std::string> {
     } catch (const std::exception& e) {
       text = MakeString("another error: ", e.what());
     }
-    EXPECT_NE(std::string::npos, text.find("element size")) << text;
+    EXPECT_NE(std::string::npos, text.find(field)) << text;
   }
 
   template <typename Usual, typename Odd>
@@ -143,6 +150,18 @@ TEST_P(MismatchedSizes, APowerOfTwoAndLess) {
 
 TEST_P(MismatchedSizes, BothBetweenPowers) {
   expectAll<Element<5>, Element<7>>();
+}
+
+// What else the word has a hash of is not taken for what differs.
+TEST_P(MismatchedSizes, RootsBesideWhatIsHashed) {
+  const auto expectRoot = [](auto call, size_t count) {
+    expectNamed([=](const ContextPtr& context,
+                    bool isOdd) { call(context, count, isOdd ? 1 : 0); },
+                MakeString(count, " elements"), "root: ");
+  };
+  expectRoot(broadcastFrom<Element<12>>, 5);
+  expectRoot(broadcastFrom<Element<12>>, 100000);
+  expectRoot(broadcastFrom<char>, size_t{1} << 20);
 }
 
 INSTANTIATE_TEST_SUITE_P(, MismatchedSizes,

@@ -124,6 +124,8 @@ std::chrono::nanoseconds Job::expectDeath(int victim,
     slowest = std::max(slowest, failure.at - killed);
   }
   EXPECT_LT(slowest, std::chrono::seconds(1) * slowness());
+  EXPECT_TRUE(slowest < std::chrono::seconds(3) * slowness())
+      << "more than late: something hung";
   EXPECT_TRUE(group_->join(victim, std::chrono::seconds(5)).killedBy(9));
   group_->joinAll(std::chrono::seconds(20));
   return slowest;

@@ -98,15 +98,16 @@ LaneClaims::Outcome LaneClaims::enter(uint64_t tag,
                                       int* lane, int* culprit,
                                       std::chrono::milliseconds* waited) {
   Patience patience(timeout);
+  std::chrono::milliseconds waitedForNews{0};
   const Outcome outcome = tryToEnter(tag + 1, patience, lane);
   if (outcome == Outcome::kFailed) {
-    awaitFailure(timeout);
+    waitedForNews = awaitFailure(timeout);
   }
   if (culprit != nullptr) {
     *culprit = patience.culprit();
   }
   if (waited != nullptr) {
-    *waited = patience.waited();
+    *waited = patience.waited() + waitedForNews;
   }
   return outcome;
 }
@@ -138,11 +139,15 @@ LaneClaims::Outcome LaneClaims::tryToEnter(uint64_t name, Patience& patience,
 
 // The board may tell of a failure before the links do. What went over those
 // meanwhile would look to others, who are in the lane, like another operation.
-void LaneClaims::awaitFailure(std::chrono::milliseconds timeout) const {
-  const Deadline deadline = Deadline::after(std::min(timeout, kNews));
+std::chrono::milliseconds LaneClaims::awaitFailure(
+    std::chrono::milliseconds timeout) const {
+  const std::chrono::milliseconds most =
+      timeout <= timeout.zero() ? kNews : std::min(timeout, kNews);
+  const Deadline deadline = Deadline::after(most);
   while (!failed_.load(std::memory_order_acquire) && !deadline.expired()) {
     std::this_thread::sleep_for(kGlance);
   }
+  return most - deadline.left();
 }
 
 void LaneClaims::leave(int lane) {

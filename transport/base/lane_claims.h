@@ -82,7 +82,9 @@ class LaneClaims {
 
   class Patience;
   Outcome tryToEnter(uint64_t name, Patience& patience, int* lane);
-  void awaitFailure(std::chrono::milliseconds timeout) const;
+  // Returns for how long.
+  std::chrono::milliseconds awaitFailure(
+      std::chrono::milliseconds timeout) const;
   Outcome enterKnown(int lane, uint64_t name);
   // Nothing: a thread of this rank has to give way first.
   std::optional<Outcome> enterLocked(uint64_t name, int* lane);

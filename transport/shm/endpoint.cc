@@ -10,7 +10,6 @@
 #include <fstream>
 
 #include "gloo/common/error.h"
-#include "gloo/common/logging.h"
 #include "gloo/common/string.h"
 #include "transport/base/link.h"
 #include "transport/shm/descriptor_message.h"
@@ -120,9 +119,8 @@ void Endpoint::collect(Clock::time_point now) noexcept {
   try {
     acceptAll();
     receiveAll();
-  } catch (const Exception& e) {
-    GLOO_DEBUG(e.what());            // who takes what is there will say so
-  } catch (const std::exception&) {  // no memory: nor for a text
+  } catch (const std::exception&) {
+    // Who takes what is there will say so.
   }
   std::erase_if(waiting_, [&](const Waiting& waiting) {
     return now >= waiting.since + kKept;

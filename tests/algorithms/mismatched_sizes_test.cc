@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <functional>
+#include <thread>
 #include <vector>
 
 #include "gloo/allgather.h"
@@ -112,6 +114,12 @@ class MismatchedSizes : public ::testing::TestWithParam<std::string> {
       barrier(BarrierOptions(context));  // nobody still connects
       call(context, context->rank == 1);
       barrier(BarrierOptions(context));
+      // The other rank is asked what it has said.
+      const auto limit = now() + std::chrono::seconds(1) * slowness();
+      while (now() < limit) {
+        context->createUnboundBuffer(nullptr, 0);
+        std::this_thread::yield();
+      }
     } catch (const MismatchException& e) {
       text = e.what();
     } catch (const std::exception& e) {

@@ -66,7 +66,11 @@ void Job::runRank(Child& child, const Options& options, const Body& body) {
   auto device = options.device != nullptr
                     ? options.device(rank)
                     : chosenTransport(options.lazy).make();
-  std::string said = MakeString(now().count(), " none");
+  const auto began = now().count();
+  const auto telling = [began](const std::string& how) {
+    return MakeString(began, " ", now().count(), " ", how);
+  };
+  std::string said = telling("none");
   try {
     context->connectFullMesh(store, device);
     if (options.onConnected != nullptr) {
@@ -76,7 +80,7 @@ void Job::runRank(Child& child, const Options& options, const Body& body) {
     child.hear();
     body(child, context);
   } catch (const std::exception& e) {
-    said = MakeString(now().count(), " ", typeOf(e), " ", e.what());
+    said = telling(MakeString(typeOf(e), " ", e.what()));
   }
   child.say(said);
 }
@@ -103,9 +107,11 @@ Failure Job::failureWherever(int rank) {
 Failure Job::parse(const std::string& said) {
   Failure failure;
   std::istringstream line(said);
+  int64_t began = 0;
   int64_t at = 0;
-  line >> at >> failure.type;
+  line >> began >> at >> failure.type;
   std::getline(line, failure.text);
+  failure.began = std::chrono::nanoseconds(began);
   failure.at = std::chrono::nanoseconds(at);
   return failure;
 }

@@ -19,6 +19,7 @@ namespace test {
 
 // What a rank saw fail.
 struct Failure {
+  std::chrono::nanoseconds began{0};  // to connect
   std::chrono::nanoseconds at{0};
   std::string type;  // "PeerLost", "Timeout", "Io", "other", "none"
   std::string text;

@@ -26,7 +26,7 @@ void runOnce(uint64_t seed, End end) {
               // The context is never destroyed.
               static std::shared_ptr<Context> kept;
               kept = context;
-              child.say("0 none");
+              child.say("0 0 none");
               std::exit(::testing::Test::HasFailure() ? 1 : 0);
             }
           });

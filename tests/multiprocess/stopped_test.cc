@@ -138,7 +138,6 @@ class SettlingStore : public rendezvous::FileStore {
 // The others give up by the deadline plus a second, and say who it was.
 void expectStopOnConnecting(Job::Options options) {
   options.timeout = std::chrono::milliseconds(1000);
-  const auto start = now();
   Job job(options, [](Child&, const std::shared_ptr<Context>&) {});
   for (const int rank : {0, 2}) {
     const Failure failure = job.failure(rank, std::chrono::seconds(20));
@@ -147,7 +146,8 @@ void expectStopOnConnecting(Job::Options options) {
                 failure.names(MakeString("life from rank ", kVictim)))
         << failure.text;
     if (rank == 0) {
-      EXPECT_LT(failure.at - start, std::chrono::seconds(2) * slowness());
+      EXPECT_LT(failure.at - failure.began,
+                std::chrono::seconds(2) * slowness());
     }
   }
   job.group().signal(kVictim, SIGKILL);

@@ -243,6 +243,7 @@ TEST_F(CableTest, APortThatIsDownFromTheStartIsNamed) {
 }
 
 TEST_F(CableTest, IsUnpluggedForASecond) {
+  const int64_t before = missing();  // nothing is on its way
   SharedFlag over;
   Job job(options(),
           [&](Child& child, const std::shared_ptr<Context>& context) {
@@ -252,7 +253,6 @@ TEST_F(CableTest, IsUnpluggedForASecond) {
           });
   job.go();
   job.group().expectAll("now");
-  const int64_t before = missing();
   fault("unplug 1");
   over.set();
   for (int rank = 0; rank < 2; rank++) {

@@ -54,7 +54,8 @@ void addTransport(CLI::App& app, Options& options, Raw& raw) {
   app.add_option(
       "--ib-eager-bytes", options.ibEagerBytes,
       "its longest message that is copied; not given: the library's");
-  app.add_flag("--gpudirect", raw.gpuDirect, "use GPUDirect");
+  app.add_flag("--gpudirect", raw.gpuDirect,
+               "refused: all vectors are the host's");
 }
 
 void addWork(CLI::App& app, Options& options, Raw& raw) {
@@ -117,7 +118,9 @@ void take(const CLI::App& app, const Raw& raw, Options& options) {
     options.iterationTime = parseDuration(raw.iterationTime);
   }
   if (raw.gpuDirect) {
-    throw UsageError("--gpudirect: this build has no CUDA");
+    throw UsageError(
+        "--gpudirect: the vectors of these benchmarks are the host's; what "
+        "moves a CUDA device's: docs/ibverbs.md, 'Memory of CUDA devices'");
   }
   if (options.busyPoll) {
     options.sync = true;  // polling is a way to wait synchronously

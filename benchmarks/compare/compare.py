@@ -125,24 +125,26 @@ class Progress:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
+def sizes_of(arguments, transport):
+    """The bytes that are measured over a transport: those of its bars."""
+    if arguments.sizes:
+        return arguments.sizes
+    if arguments.quick:
+        return QUICK_SIZES
+    # (The limit, over shared memory, is measured beside TCP, too.)
+    if transport == "tcp" or set(arguments.transport) == {"tcp"}:
+        return FULL_SIZES
+    return SAME_HOST_SIZES
+
+
 class Comparison:
     def __init__(self, arguments):
         self._arguments = arguments
         self._results = results.Results()
         self._failed = set()
         self.ours_failed = False
-        quick = arguments.quick
-        full = (FULL_SIZES if "tcp" in arguments.transport
-                else SAME_HOST_SIZES)
-        sizes = arguments.sizes or (QUICK_SIZES if quick else full)
-        budget = arguments.budget or (
-            QUICK_BUDGET_MS if quick else FULL_BUDGET_MS)
-        # A size may take 8 times its budget, in each of three modes.
-        points = len(sizes) * len(arguments.collectives) * 3
-        self._timeout_s = 30 + points * 8 * budget / 1000
-        self._options = [
-            "--collectives", ",".join(arguments.collectives),
-            "--sizes", ",".join(map(str, sizes)), "--budget", str(budget)]
+        self._budget = arguments.budget or (
+            QUICK_BUDGET_MS if arguments.quick else FULL_BUDGET_MS)
 
     def _entrants(self):
         found = []
@@ -161,9 +163,18 @@ class Comparison:
 
     def _launch(self, entrant, ranks, progress):
         """One run; a peer that fails once (a busy machine) gets another."""
+        collectives = self._arguments.collectives
+        sizes = sizes_of(self._arguments, entrant.transport)
+        # A size may take 8 times its budget, in each of three modes.
+        points = len(sizes) * len(collectives) * 3
+        timeout_s = 30 + points * 8 * self._budget / 1000
+        options = ["--collectives", ",".join(collectives),
+                   "--sizes", ",".join(map(str, sizes)),
+                   "--budget", str(self._budget)]
+
         def run():
-            return job.run(entrant.commands(ranks, self._options),
-                           entrant.environment, self._timeout_s)
+            return job.run(entrant.commands(ranks, options),
+                           entrant.environment, timeout_s)
         if entrant.name == "ours":
             return run()
         try:
@@ -216,6 +227,9 @@ def _panels(rows, arguments):
                   if row["collective"] == collective and row["ranks"] == ranks
                   and (row["program"] == "limit" or row["transport"] ==
                        (transport if row["program"] == "ours" else peers))]
+        sizes = {row["bytes"] for row in chosen if row["program"] != "limit"}
+        if sizes:  # what is measured for the limit alone belongs elsewhere
+            chosen = [row for row in chosen if row["bytes"] in sizes]
         if chosen:
             panels.setdefault((collective, transport), {})[ranks] = chosen
     return panels

@@ -1,6 +1,7 @@
 """The table, the bars and the chart of compare.py, on made-up rows.
 Usage: compare_report_test.py DIRECTORY_OF_COMPARE"""
 
+import argparse
 import os
 import subprocess
 import sys
@@ -10,7 +11,9 @@ import xml.dom.minidom
 DIRECTORY = sys.argv.pop(1)
 sys.path.insert(0, DIRECTORY)
 
+import bars  # noqa: E402
 import chart  # noqa: E402
+import compare  # noqa: E402
 import job  # noqa: E402
 import perftest  # noqa: E402
 import programs  # noqa: E402
@@ -64,6 +67,26 @@ class Report(unittest.TestCase):
         self.assertIn("1.50 <= 1.75 pass", text)
         self.assertIn("1.25 <= 1.2 FAIL", text)
         self.assertEqual((verdicts.passed, verdicts.failed), (1, 1))
+
+    def test_each_transport_has_the_sizes_of_its_bars(self):
+        for transports in (["tcp"], ["shm"], ["tcp", "shm"], ["auto", "tcp"]):
+            arguments = argparse.Namespace(
+                sizes=None, quick=False, transport=transports)
+            for transport in transports:
+                measured = set(compare.sizes_of(arguments, transport))
+                for bar in bars.BARS[transport]:
+                    if bar.collectives == ("allreduce",):
+                        with self.subTest(transports=transports, bar=bar):
+                            self.assertLessEqual(set(bar.highest), measured)
+        arguments.sizes = [8]
+        self.assertEqual(compare.sizes_of(arguments, "auto"), [8])
+
+    def test_a_table_has_no_lines_of_the_limit_alone(self):
+        rows = [row("ours", "default", 4, 2), row("limit", "", 4, 1),
+                row("limit", "", 64, 1)]
+        panels = compare._panels(rows, argparse.Namespace(
+            collectives=["allreduce"], transport=["tcp"], ranks=[2]))
+        self.assertEqual(panels, {("allreduce", "tcp"): {2: rows[:2]}})
 
     def test_medians_over_repetitions(self):
         collected = results.Results()

@@ -133,6 +133,49 @@ TEST_P(QuietCollectivesTest, NothingIsAllocatedRegisteredOrSent) {
   });
 }
 
+// Of 100 calls, by all threads of this process.
+template <typename Call>
+uint64_t allocationsOf(const Call& call) {
+  for (int i = 0; i < 20; i++) {
+    call();
+  }
+  const uint64_t before = allocations();
+  for (int i = 0; i < 100; i++) {
+    call();
+  }
+  return allocations() - before;
+}
+
+// What options cost that are built for the call; those of reused ones beside.
+// In processes, as the number is this rank's alone.
+TEST(BuiltOptionsTest, WhatBuildingAllocatesIsTheListsOfSeveralVectors) {
+  const auto device = [] { return transport::shm::CreateDevice(); };
+  spawnContexts(Mode::kProcesses, device, 2, [](const ContextPtr& context) {
+    std::array<float, 2> first{};
+    std::array<float, 2> second{};
+    const std::array vectors{first.data(), second.data()};
+    const auto build = [&](size_t count) {
+      AllreduceOptions options(context);
+      options.setOutputs(vectors.data(), count, first.size());
+      void (*add)(void*, const void*, const void*, size_t) = &sum<float>;
+      options.setReduceFunction(add);
+      return options;
+    };
+    const AllreduceOptions ofOne = build(1);
+    const AllreduceOptions ofTwo = build(2);
+    EXPECT_EQ(0u, allocationsOf([&] { allreduce(ofOne); }));
+    EXPECT_EQ(0u, allocationsOf([&] { allreduce(ofTwo); }));
+    EXPECT_EQ(0u, allocationsOf([&] { allreduce(build(1)); }));
+    EXPECT_EQ(300u, allocationsOf([&] { allreduce(build(2)); }));
+    // The second call keeps with its options what was found out.
+    EXPECT_EQ(100u, allocationsOf([&] {
+                const AllreduceOptions twice = build(1);
+                allreduce(twice);
+                allreduce(twice);
+              }));
+  });
+}
+
 // The sanitizers make system calls of their own.
 #ifndef GLOO_TEST_SANITIZED
 

@@ -34,6 +34,10 @@ results=$checkout/build/guest_results
 visible=("$checkout" "$(realpath "$PWD")")
 while [[ ${1:-} == --* ]]; do
   [[ $1 == -- ]] && { shift; break; }
+  if [[ $1 == --help ]]; then  # the comment above
+    awk 'NR > 1 && !/^#/ { exit } NR > 1 { sub(/^# ?/, ""); print }' "$0"
+    exit
+  fi
   (($# >= 2)) || die "$1 needs a value"
   case $1 in
     --guests) guests=$2 ;;

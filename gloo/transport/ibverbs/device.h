@@ -93,11 +93,11 @@ GLOO_API std::vector<std::string> getDeviceNames();
 // exist; IoException when what there is cannot be used. The text says what
 // there is and what to do.
 GLOO_API std::shared_ptr<transport::Device> CreateDevice(
-    const struct attr& attr);
+    const struct attr& attr = {});
 
 // The same, but a pair is connected when it is first used.
 GLOO_API std::shared_ptr<transport::Device> CreateLazyDevice(
-    const struct attr& attr);
+    const struct attr& attr = {});
 
 }  // namespace ibverbs
 }  // namespace transport

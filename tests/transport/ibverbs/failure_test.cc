@@ -96,67 +96,6 @@ TEST_F(VerbsFailureTest, ReceivesThatCannotBePostedAnyMoreAreAnErrorByName) {
   }
 }
 
-// Rank 1's write is on its way when rank 0's wait ends.
-TEST_F(VerbsFailureTest, NoWriteReachesMemoryAfterItsReceiveHasTimedOut) {
-  constexpr size_t kSize = 1 << 20;
-  const auto maker = fakeVerbsDevices(asynchronousDevices(5));
-  spawn(Mode::kThreads, maker, 2, [&](const ContextPtr& context) {
-    meet(context);
-    if (context->rank == 0) {
-      std::vector<char> bytes(kSize, 'c');
-      auto in = context->createUnboundBuffer(bytes.data(), kSize);
-      in->recv(1, 1);
-      signal(context, 1);  // behind the advert
-      meetOutside();
-      EXPECT_TRUE(fakeVerbs().canBeWritten(bytes.data(), kSize));
-      EXPECT_THROW(in->waitRecv(milliseconds(100)), TimeoutException);
-      EXPECT_FALSE(fakeVerbs().canBeWritten(bytes.data(), kSize));
-      fakeVerbs().resume();
-      in.reset();
-      EXPECT_THROW(wait(context), IoException);
-      EXPECT_EQ(std::count(bytes.begin(), bytes.end(), 'c'), long{kSize});
-    } else {
-      awaitSignal(context, 0);
-      Message out(context, std::vector<char>(kSize, 'x'));
-      fakeVerbs().pause();
-      out.buffer->send(0, 1);
-      meetOutside();
-      EXPECT_THROW(out.buffer->waitSend(), IoException);
-    }
-  });
-}
-
-// The same for a get, which reads into memory of the one that asked.
-TEST_F(VerbsFailureTest, NoReadReachesMemoryAfterItsGetHasTimedOut) {
-  constexpr size_t kSize = 1 << 20;
-  const auto maker = fakeVerbsDevices(asynchronousDevices(5));
-  std::string key;
-  spawn(Mode::kThreads, maker, 2, [&](const ContextPtr& context) {
-    Message there(context, std::vector<char>(kSize, 'x'));
-    if (context->rank == 1) {
-      key = there.buffer->getRemoteKey()->serialize();
-    }
-    meet(context);
-    if (context->rank == 1) {
-      meetOutside();
-      EXPECT_THROW(wait(context), IoException);
-      return;
-    }
-    std::vector<char> bytes(kSize, 'c');
-    auto in = context->createUnboundBuffer(bytes.data(), kSize);
-    const auto remote = context->deserializeRemoteKey(key);
-    meetOutside();
-    fakeVerbs().pause();
-    in->get(*remote, 1, 0, 0, kSize);
-    EXPECT_TRUE(fakeVerbs().canBeWritten(bytes.data(), kSize));
-    EXPECT_THROW(in->waitSend(milliseconds(100)), TimeoutException);
-    EXPECT_FALSE(fakeVerbs().canBeWritten(bytes.data(), kSize));
-    fakeVerbs().resume();
-    EXPECT_THROW(wait(context), IoException);
-    EXPECT_EQ(std::count(bytes.begin(), bytes.end(), 'c'), long{kSize});
-  });
-}
-
 // Heads, adverts and credits with wrong bytes, or cut short: refused, and
 // nothing outside of what was to be received is touched. (That a lost frame is
 // missed only in time is no refusal.)

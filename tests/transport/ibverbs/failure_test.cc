@@ -2,6 +2,7 @@
 // reordered completions. What fails becomes an IoException at all who wait, on
 // both ranks, with the reason and not the flush that follows.
 #include <gmock/gmock.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <atomic>
@@ -62,6 +63,35 @@ TEST_F(VerbsFailureTest, APortThatComesBackAtOnceIsNoError) {
     } else {
       awaitSignal(context, 0);
     }
+    meet(context);
+  });
+}
+
+// By the default attributes. A message of each rank is on its way meanwhile.
+TEST_F(VerbsFailureTest, APortThatIsDownForASecondIsNoError) {
+  const auto maker = fakeVerbsDevices(asynchronousDevices(5));
+  spawn(Mode::kThreads, maker, 2, [this](const ContextPtr& context) {
+    const int peer = 1 - context->rank;
+    Message in(context, 100000);
+    Message out(context, pattern(context->rank, 100000));
+    in.buffer->recv(peer, 1);
+    meet(context);  // behind the adverts
+    meetOutside();
+    if (context->rank == 0) {
+      fakeVerbs().setPort(1, IBV_PORT_DOWN);
+      fakeVerbs().raise(IBV_EVENT_PORT_ERR);
+    }
+    meetOutside();
+    out.buffer->send(peer, 1);
+    meetOutside();
+    if (context->rank == 0) {
+      ::poll(nullptr, 0, 1000);
+      fakeVerbs().setPort(1, IBV_PORT_ACTIVE);
+      fakeVerbs().raise(IBV_EVENT_PORT_ACTIVE);
+    }
+    EXPECT_TRUE(in.buffer->waitRecv());
+    EXPECT_TRUE(out.buffer->waitSend());
+    EXPECT_TRUE(in.holds(peer));
     meet(context);
   });
 }

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Checks what the shared library exports: namespace gloo, and of it no more
-than the API. Usage: check_exports.py LIBRARY [INLINE_NAMESPACE]
+than the API; and what it needs. Usage: check_exports.py LIBRARY
+[INLINE_NAMESPACE]
 
 Anything else could collide with, or be replaced by, a symbol of the program
-or of another library in the same process.
+or of another library in the same process. And it must load where there is no
+RDMA and no GPU: their libraries are loaded when they are used.
 """
 
 import re
@@ -19,6 +21,8 @@ HIDDEN = re.compile(r"::transport::(base|auto)::|::algorithms::")
 # Some of what must be there: a list that is empty would pass all else.
 NEEDED = ["gloo::{ns}Context::Context(int, int, int)",
           "typeinfo for gloo::{ns}IoException"]
+# Libraries that are loaded when they are used.
+LATE = re.compile(r"lib(ibverbs|cuda|cudart)\.so")
 
 
 def run(*command):
@@ -37,6 +41,12 @@ def exported(library):
     return list(zip(names, demangled))
 
 
+def needed_libraries(library):
+    """Of the dynamic section: "libc.so.6"."""
+    return re.findall(r"\(NEEDED\).*\[(.*)\]",
+                      run("readelf", "-dW", library))
+
+
 def main():
     library = sys.argv[1]
     inline = sys.argv[2] + "::" if len(sys.argv) > 2 and sys.argv[2] else ""
@@ -53,6 +63,11 @@ def main():
     for needed in NEEDED:
         if needed.format(ns=inline) not in texts:
             problems.append(f"not exported: {needed.format(ns=inline)}")
+    libraries = needed_libraries(library)
+    if not any(name.startswith("libc.so") for name in libraries):
+        problems.append(f"needs {libraries}: is that all?")
+    problems += [f"needs {name}, which is to be loaded when it is used"
+                 for name in libraries if LATE.match(name)]
     for problem in problems:
         print(problem)
     print(f"{len(symbols)} exported symbols, {len(problems)} problems")

@@ -1,14 +1,17 @@
-// A message of more bytes than 32 bits count, on the chosen transport. Its
+// Messages of more bytes than 32 bits count, on the chosen transport. Their
 // memory is a few megabytes, mapped again and again, so that it fits a guest.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 
+#include "gloo/transport/buffer.h"
+#include "gloo/transport/pair.h"
 #include "gloo/transport/unbound_buffer.h"
 #include "tests/support/bytes.h"
 #include "tests/support/spawn.h"
@@ -52,33 +55,55 @@ class Repeated {
 };
 
 // The periods differ: what arrives last in each place tells where it came from.
-TEST(HugeTest, AMessageOfFourGiBAndOneByte) {
-  constexpr size_t kSent = 48 << 20;
-  constexpr size_t kReceived = 32 << 20;
+constexpr size_t kSent = 48 << 20;
+constexpr size_t kReceived = 32 << 20;
+
+// `exchange` sends kBytes of rank 0's memory to rank 1's.
+void run(const std::function<void(transport::Context&, char*)>& exchange) {
   const TestTransport& transport = chosenTransport(false);
   SKIP_UNLESS_AVAILABLE(transport);
   spawn(Mode::kThreads, transport.make, 2,
-        [](const std::shared_ptr<transport::Context>& context) {
+        [&](const std::shared_ptr<transport::Context>& context) {
           context->setTimeout(std::chrono::minutes(20));
           const bool sends = context->rank == 0;
           const Repeated memory(sends ? kSent : kReceived);
           for (size_t i = 0; sends && i < kSent; i++) {
             memory.data()[i] = patternByte(1, i);
           }
-          auto buffer = context->createUnboundBuffer(memory.data(), kBytes);
-          if (sends) {
-            buffer->send(1, 7);
-            EXPECT_TRUE(buffer->waitSend());
-            return;
-          }
-          buffer->recv(0, 7);
-          EXPECT_TRUE(buffer->waitRecv());
+          exchange(*context, memory.data());
           size_t wrong = 0;
-          for (size_t i = kBytes - kReceived; i < kBytes; i++) {
+          for (size_t i = kBytes - kReceived; !sends && i < kBytes; i++) {
             wrong += memory.data()[i] != patternByte(1, i % kSent) ? 1 : 0;
           }
           EXPECT_EQ(wrong, 0u);
         });
+}
+
+TEST(HugeTest, AMessageOfFourGiBAndOneByte) {
+  run([](transport::Context& context, char* memory) {
+    auto buffer = context.createUnboundBuffer(memory, kBytes);
+    if (context.rank == 0) {
+      buffer->send(1, 7);
+      EXPECT_TRUE(buffer->waitSend());
+    } else {
+      buffer->recv(0, 7);
+      EXPECT_TRUE(buffer->waitRecv());
+    }
+  });
+}
+
+TEST(HugeTest, ABoundBufferOfFourGiBAndOneByte) {
+  run([](transport::Context& context, char* memory) {
+    auto& pair = *context.getPair(1 - context.rank);
+    if (context.rank == 0) {
+      auto buffer = pair.createSendBuffer(7, memory, kBytes);
+      buffer->send();
+      buffer->waitSend();
+    } else {
+      auto buffer = pair.createRecvBuffer(7, memory, kBytes);
+      buffer->waitRecv();
+    }
+  });
 }
 
 }  // namespace

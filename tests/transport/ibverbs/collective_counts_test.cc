@@ -2,13 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <barrier>
 
 #include "gloo/allgather.h"
 #include "gloo/allreduce.h"
 #include "gloo/allreduce_halving_doubling.h"
 #include "gloo/broadcast.h"
+#include "gloo/internal/channel.h"
 #include "gloo/internal/statistics.h"
 #include "gloo/math.h"
+#include "tests/support/hierarchy.h"
 #include "tests/support/spawn.h"
 #include "tests/transport/ibverbs/fake_devices.h"
 
@@ -84,6 +87,42 @@ TEST_F(VerbsCollectiveCountsTest, ACollectiveRegistersKeptBuffersOnce) {
   for (const int size : {2, 3}) {
     spawnContexts(Mode::kThreads, fakeVerbsDevices(plainDevices()), size, body);
   }
+}
+
+// Of the posts one in 8 asks for a completion, and receives are posted again 16
+// at a time.
+TEST_F(VerbsCollectiveCountsTest, AShortAllreduceIsOnePostOnEachRank) {
+  std::barrier<> together(2);
+  const auto body = [&](const std::shared_ptr<Context>& context) {
+    double data = 0;
+    AllreduceOptions options(context);
+    options.setOutput(&data, 1);
+    void (*add)(void*, const void*, const void*, size_t) = &sum<double>;
+    options.setReduceFunction(add);
+    // Of 64 calls, until both have taken everything.
+    const auto run = [&] {
+      for (int i = 0; i < 64; i++) {
+        allreduce(options);
+      }
+      together.arrive_and_wait();
+      for (int i = 0; i < 4; i++) {
+        internal::Channel::of(testing_support::Inside::of(context)).poll();
+      }
+      const auto counts = internal::statisticsOf(*context->getDevice());
+      together.arrive_and_wait();
+      return counts;
+    };
+    const auto before = run();
+    const auto after = run();
+    EXPECT_EQ(after.posts - before.posts, 64u);
+    EXPECT_EQ(after.doorbells - before.doorbells, 64u + 64 / 16);
+    EXPECT_EQ(after.signalled - before.signalled, 64u / 8);
+    EXPECT_EQ(after.completions - before.completions, 64u + 64 / 8);
+    EXPECT_EQ(after.creditsSent, before.creditsSent);
+    EXPECT_EQ(after.registrations, before.registrations);
+    EXPECT_EQ(after.allocations, before.allocations);
+  };
+  spawnContexts(Mode::kThreads, fakeVerbsDevices(plainDevices()), 2, body);
 }
 
 // As the older classes, whose memory is known when they are made.

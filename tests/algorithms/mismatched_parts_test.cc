@@ -8,11 +8,10 @@
 #include <thread>
 
 #include "gloo/alltoallv.h"
-#include "gloo/barrier.h"
-#include "gloo/common/error.h"
 #include "gloo/context.h"
 #include "gloo/gatherv.h"
 #include "gloo/pairwise_exchange.h"
+#include "tests/algorithms/mismatch_told.h"
 #include "tests/support/process_group.h"
 #include "tests/support/transports.h"
 
@@ -90,26 +89,10 @@ class MismatchedParts : public ::testing::TestWithParam<std::string> {
     }
   }
 
-  // By the call, or, where that was over before, by the next one.
   static void expectNamedBy(const ContextPtr& context, const Call& call,
                             const Part& part) {
-    std::string text = "no error";
-    auto start = now();
-    try {
-      barrier(BarrierOptions(context));  // nobody still connects
-      start = now();
-      call(context, part);
-      const auto limit = start + std::chrono::seconds(2) * slowness();
-      while (now() < limit) {
-        context->createUnboundBuffer(nullptr, 0);
-        std::this_thread::yield();
-      }
-    } catch (const MismatchException& e) {
-      text = e.what();
-    } catch (const std::exception& e) {
-      text = MakeString("another error: ", e.what());
-    }
-    EXPECT_LT(now() - start, std::chrono::seconds(1) * slowness());
+    const std::string text =
+        mismatchTold(context, [&] { call(context, part); });
     const auto expectPart = [&](const std::string& what) {
       EXPECT_NE(std::string::npos, text.find(what)) << what << ": " << text;
     };

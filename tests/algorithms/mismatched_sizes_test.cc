@@ -3,9 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <chrono>
 #include <functional>
-#include <thread>
 #include <vector>
 
 #include "gloo/allgather.h"
@@ -13,10 +11,9 @@
 #include "gloo/alltoallv.h"
 #include "gloo/barrier.h"
 #include "gloo/broadcast.h"
-#include "gloo/common/error.h"
 #include "gloo/context.h"
 #include "gloo/gatherv.h"
-#include "tests/support/process_group.h"
+#include "tests/algorithms/mismatch_told.h"
 #include "tests/support/transports.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -106,25 +103,13 @@ class MismatchedSizes : public ::testing::TestWithParam<std::string> {
     }
   }
 
-  // By the call, or, where that was over before, by the next one.
   static void expectNamedBy(const ContextPtr& context, const Call& call,
                             const std::string& field) {
-    std::string text = "no error";
-    try {
-      barrier(BarrierOptions(context));  // nobody still connects
+    const std::string text = mismatchTold(context, [&] {
       call(context, context->rank == 1);
+      // Who sends only, in mapped memory, is told by the next one.
       barrier(BarrierOptions(context));
-      // The other rank is asked what it has said.
-      const auto limit = now() + std::chrono::seconds(1) * slowness();
-      while (now() < limit) {
-        context->createUnboundBuffer(nullptr, 0);
-        std::this_thread::yield();
-      }
-    } catch (const MismatchException& e) {
-      text = e.what();
-    } catch (const std::exception& e) {
-      text = MakeString("another error: ", e.what());
-    }
+    });
     EXPECT_NE(std::string::npos, text.find(field)) << text;
   }
 

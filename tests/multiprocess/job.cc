@@ -36,7 +36,8 @@ void expectStop(Job& job, int victim, std::chrono::nanoseconds stopped,
       const Failure failure = job.failure(rank, std::chrono::seconds(20));
       EXPECT_TRUE(failure.names("Timed out")) << failure.text;
       EXPECT_TRUE(failure.names(MakeString("rank ", victim))) << failure.text;
-      EXPECT_LT(failure.at - stopped, timeout + std::chrono::seconds(1))
+      EXPECT_LT(failure.at - stopped,
+                timeout + std::chrono::seconds(1) * slowness())
           << failure.text;
     }
   }

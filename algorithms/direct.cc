@@ -65,13 +65,14 @@ T* orNowhere(T* memory) {
 DirectRun::DirectRun(internal::Channel& channel, internal::Lane& lane,
                      const DirectParameters& parameters,
                      const Request& request, const Arguments& arguments,
-                     const Word& word, const Texts& texts)
+                     const Word& word, std::chrono::milliseconds waited)
     : channel_(channel),
       lane_(lane),
       parameters_(parameters),
       request_(request),
+      arguments_(arguments),
       word_(word),
-      texts_(texts),
+      waited_(waited),
       rank_(lane.rank()),
       size_(lane.size()),
       input_(orNowhere(static_cast<const char*>(
@@ -96,8 +97,7 @@ DirectRun::DirectRun(internal::Channel& channel, internal::Lane& lane,
                      }
                    : internal::ReduceFunction()),
       reduce_{arguments.kernel, foreign_ ? &foreign_ : nullptr,
-              request.elementSize},
-      own_(arguments.own) {}
+              request.elementSize} {}
 
 void DirectRun::run() {
   if (lane_.failed()) {
@@ -115,7 +115,8 @@ void DirectRun::run() {
   } const guard{*this};
   try {
     // Else the clock is not looked at before anything has to be waited for.
-    if (own_ != nullptr || reduce_.isForeign() || sharedBytes_ >= kTimedBytes) {
+    if (arguments_.own != nullptr || reduce_.isForeign() ||
+        sharedBytes_ >= kTimedBytes) {
       startTime();
     }
     reduceOwn();
@@ -130,13 +131,13 @@ void DirectRun::run() {
 }
 
 void DirectRun::reduceOwn() {
-  if (own_ == nullptr) {
+  if (arguments_.own == nullptr) {
     return;
   }
   if (word_.announces) {
     announce();  // who contradicts has it before any vector is changed
   }
-  reduceLocally(reduce_, *own_, output_, [this] { lookAtTime(); });
+  reduceLocally(reduce_, *arguments_.own, output_, [this] { lookAtTime(); });
 }
 
 // ---- Rounds
@@ -216,7 +217,7 @@ void DirectRun::waitFor(int rank, uint64_t round) {
         break;
       case Lane::Outcome::kTimeout:
         fail(Cause::Kind::kTimeout, rank,
-             MakeString("Timed out after ", texts_.timeout.count(),
+             MakeString("Timed out after ", arguments_.timeout.count(),
                         " ms waiting for rank ", rank));
       case Lane::Outcome::kFailed:
         throwFailure();
@@ -317,11 +318,16 @@ std::string DirectRun::differenceTo(int rank, uint64_t round,
 
 // ---- Errors
 
+void DirectRun::startTime() {
+  deadline_ = Deadline::after(leftOf(arguments_.timeout, waited_));
+  timed_ = true;
+}
+
 void DirectRun::lookAtTime() {
   if (timed_ && deadline_.expired()) {
     fail(Cause::Kind::kTimeout, rank_,
-         MakeString("Timed out after ", texts_.timeout.count(), " ms: rank ",
-                    rank_, " is still at work on its own part"));
+         MakeString("Timed out after ", arguments_.timeout.count(),
+                    " ms: rank ", rank_, " is still at work on its own part"));
   }
   if (lane_.failed()) {
     throwFailure();
@@ -361,8 +367,8 @@ void DirectRun::abandon(const char* what) noexcept {
 }
 
 std::string DirectRun::describe() const {
-  return MakeString("rank ", rank_, ": ", texts_.collective, " tag ",
-                    texts_.tag, " (direct): ", bytes_, " bytes, round ",
+  return MakeString("rank ", rank_, ": ", nameOf(request_.collective), " tag ",
+                    arguments_.tag, " (direct): ", bytes_, " bytes, round ",
                     lane_.round());
 }
 

@@ -42,13 +42,6 @@ bool offersDirect(const Request& request, int ranks, size_t slotBytes);
 // One call. Borrows everything; one thread.
 class DirectRun {
  public:
-  struct Texts {
-    std::string_view collective;
-    uint32_t tag = 0;
-    std::chrono::milliseconds timeout{0};
-    std::chrono::milliseconds left{0};  // of it
-  };
-
   // What the ranks compare.
   struct Word {
     uint64_t check = 0;  // as Channel::begin returns it
@@ -57,10 +50,11 @@ class DirectRun {
     bool announces = false;
   };
 
-  // The lane was entered.
+  // The lane was entered, for which `waited` of the timeout has passed.
   DirectRun(internal::Channel& channel, internal::Lane& lane,
             const DirectParameters& parameters, const Request& request,
-            const Arguments& arguments, const Word& word, const Texts& texts);
+            const Arguments& arguments, const Word& word,
+            std::chrono::milliseconds waited);
 
   // Throws as Executor::run does; then the context has failed.
   void run();
@@ -173,10 +167,7 @@ class DirectRun {
   size_t longestPart(const size_t* offsets) const;
 
   // The time is taken from now on.
-  void startTime() {
-    deadline_ = Deadline::after(texts_.left);
-    timed_ = true;
-  }
+  void startTime();
   // Throws at the deadline, if the time is taken, and once the context has
   // failed.
   void lookAtTime();
@@ -199,8 +190,9 @@ class DirectRun {
   Lane& lane_;
   const DirectParameters& parameters_;
   const Request& request_;
+  const Arguments& arguments_;
   Word word_;
-  const Texts texts_;
+  const std::chrono::milliseconds waited_;
   const int rank_;
   const int size_;
   const char* const input_;
@@ -216,7 +208,6 @@ class DirectRun {
   // The caller's, with a look at the time after each call; empty: none.
   const internal::ReduceFunction foreign_;
   const Reducer reduce_;
-  const internal::Vectors* const own_;  // as in Arguments
   Deadline deadline_;
   bool timed_ = false;
   Offer offer_;

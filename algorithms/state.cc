@@ -30,14 +30,6 @@ uint64_t nextSerial() {
       "concurrent calls need distinct tags"));
 }
 
-// What is left of a timeout; where there is none, none (0).
-std::chrono::milliseconds leftOf(std::chrono::milliseconds timeout,
-                                 std::chrono::milliseconds waited) {
-  constexpr std::chrono::milliseconds kLeast{1};
-  return timeout <= timeout.zero() ? timeout
-                                   : std::max(kLeast, timeout - waited);
-}
-
 // With the other collectives; see tagOf().
 bool hasSharedTag(uint64_t slot) {
   return slot >> 56 < internal::kFirstOwnPrefix;
@@ -102,6 +94,13 @@ class CallersMemory {
 };
 
 }  // namespace
+
+std::chrono::milliseconds leftOf(std::chrono::milliseconds timeout,
+                                 std::chrono::milliseconds waited) {
+  constexpr std::chrono::milliseconds kLeast{1};
+  return timeout <= timeout.zero() ? timeout
+                                   : std::max(kLeast, timeout - waited);
+}
 
 Lease::~Lease() {
   if (state_ != nullptr) {
@@ -304,8 +303,7 @@ bool State::runDirect(const Request& request, const Arguments& arguments,
   }
   previous = {tag, elsewhere, internal::sequenceOf(word.check)};
   DirectRun(channel_, *lane, selection_.direct(), request, arguments, word,
-            {nameOf(request.collective), arguments.tag, arguments.timeout,
-             leftOf(arguments.timeout, *waited)})
+            *waited)
       .run();
   return true;
 }
@@ -320,8 +318,10 @@ void State::runOverLinks(const Request& request, const Arguments& arguments) {
 // In a lane, if there is one; within one deadline.
 void State::runSomehow(const Request& request, const Arguments& arguments,
                        uint64_t check) {
-  Arguments rest = arguments;
-  if (!runDirect(request, arguments, check, &rest.waited)) {
+  std::chrono::milliseconds waited{0};
+  if (!runDirect(request, arguments, check, &waited)) {
+    Arguments rest = arguments;
+    rest.waited = waited;
     runOverLinks(request, rest);
   }
 }

@@ -69,6 +69,10 @@ struct Arguments {
   std::chrono::milliseconds waited{0};  // of it, for a lane
 };
 
+// What is left of a timeout, 1 ms at least; where there is none, none (0).
+std::chrono::milliseconds leftOf(std::chrono::milliseconds timeout,
+                                 std::chrono::milliseconds waited);
+
 // A direct call that was checked and looked up, for those that follow with the
 // same options. What it borrows lives in them. The state may be gone, when the
 // context was connected anew; so this has no pointer to it.

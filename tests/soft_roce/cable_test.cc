@@ -116,18 +116,7 @@ uint64_t losses() {
   return all;
 }
 
-// Packets that were sent and have not arrived.
-int64_t missing() {
-  int64_t all = 0;
-  for (const char* device : {"rxe1", "rxe2"}) {
-    const auto packets = [device](const char* counter) {
-      return static_cast<int64_t>(numberIn(MakeString(
-          "/sys/class/infiniband/", device, "/ports/1/hw_counters/", counter)));
-    };
-    all += packets("sent_pkts") - packets("rcvd_pkts");
-  }
-  return all;
-}
+int64_t missing() { return missingOf({"rxe1", "rxe2"}); }
 
 TEST_F(CableTest, LosesTwoPercent) {
   fault("loss 2");

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,20 @@ inline uint64_t numberIn(const std::string& file) {
   uint64_t number = 0;
   EXPECT_TRUE(std::ifstream(file) >> number) << file;
   return number;
+}
+
+// Packets that these devices have sent and that have not arrived at any of
+// them.
+inline int64_t missingOf(std::initializer_list<const char*> devices) {
+  int64_t all = 0;
+  for (const char* device : devices) {
+    const auto packets = [device](const char* counter) {
+      return static_cast<int64_t>(numberIn(MakeString(
+          "/sys/class/infiniband/", device, "/ports/1/hw_counters/", counter)));
+    };
+    all += packets("sent_pkts") - packets("rcvd_pkts");
+  }
+  return all;
 }
 
 // An argument of faults.sh.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -46,16 +47,19 @@ class TwoHostsTest : public ::testing::Test {
   void await(const std::string& what) const {
     meetingPlace(place_)->wait({what}, std::chrono::seconds(60) * patience());
   }
-  // The longer of two times, each of which one guest knows.
-  std::chrono::nanoseconds longest(const std::string& what,
-                                   std::chrono::nanoseconds own) const {
-    const std::string text = std::to_string(own.count());
+  // What the other guest says when this one says its own.
+  int64_t others(const std::string& what, int64_t own) const {
+    const std::string text = std::to_string(own);
     say(MakeString(what, hosts().own), {text.begin(), text.end()});
     const std::string others = MakeString(what, 1 - hosts().own);
     await(others);
     const std::vector<char> said = meetingPlace(place_)->get(others);
-    return std::max(own, std::chrono::nanoseconds(std::stoll(
-                             std::string(said.begin(), said.end()))));
+    return std::stoll(std::string(said.begin(), said.end()));
+  }
+  // The longer of two times, each of which one guest knows.
+  std::chrono::nanoseconds longest(const std::string& what,
+                                   std::chrono::nanoseconds own) const {
+    return std::max(own, std::chrono::nanoseconds(others(what, own.count())));
   }
   // Returns when both guests have called it.
   void meet(const std::string& what) const {

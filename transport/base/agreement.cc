@@ -17,6 +17,7 @@ namespace {
 
 constexpr uint64_t kCycle = internal::CheckFields::kMaxSequence;
 constexpr size_t kEntries = 2 * Agreement::kRemembered;
+constexpr size_t kEarly = 16;  // for the words of a few peers that are ahead
 
 uint16_t sequenceFor(uint64_t number) {
   return internal::sequenceAfter(static_cast<uint16_t>((number - 1) % kCycle));
@@ -127,6 +128,9 @@ uint64_t Agreement::begin(uint64_t tag, uint64_t word,
     *conflict = {mine, place.said};
   }
   place = {number, mine};
+  if (t.early.capacity() == 0 && internal::isByPart(word)) {
+    t.early.reserve(kEarly);
+  }
   if (!t.early.empty() && !*conflict) {
     *conflict = takeEarly(t, number, mine.word, details);
   }

@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "tests/support/usage.h"
 #include "transport/base/tag_counts.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -123,6 +124,27 @@ TEST(AgreementTest, APartIsComparedWithWhatThisRankHas) {
   EXPECT_FALSE(
       agreement.heard(0, kTag, partWord(said, false, 5), false).has_value());
   EXPECT_EQ(7u, agreement.detailsOf(kTag, partWord(said, true, 7), 0)->count);
+}
+
+// Which operations the others are ahead of differs from run to run.
+TEST(AgreementTest, PartsThatComeEarlyAllocateNothing) {
+  Agreement agreement(1);
+  Conflict conflict;
+  const auto parts = someParts();
+  uint64_t said = agreement.begin(kTag, wordOf(kByPart), &conflict, parts);
+  const uint64_t before = test::allocations();
+  for (int i = 0; i < 100; i++) {
+    said = withSequence(said, internal::sequenceAfter(sequenceOf(said)));
+    const auto hear = [&](bool sends, uint64_t count) {
+      agreement.heard(0, kTag, partWord(said, sends, count), sends);
+    };
+    hear(false, 5);
+    hear(true, 7);
+    agreement.begin(kTag, wordOf(kByPart), &conflict, parts);
+    ASSERT_FALSE(conflict.has_value());
+  }
+  const uint64_t after = test::allocations();
+  EXPECT_EQ(2u * 100, after - before);  // partWord()'s own
 }
 
 TEST(AgreementTest, APartThatComesEarlyIsComparedLater) {

@@ -44,7 +44,8 @@ void waitLong(bool isAuto, int size) {
   for (int rank = 1; rank < size; rank++) {
     job.group().tell(rank, "go on");
   }
-  ::usleep(150000);  // is measured, with the looks before it sleeps
+  // Is measured, with the looks before it sleeps.
+  ::usleep(150000 * static_cast<unsigned>(slowness()));
   job.group().tell(0, "go on");
   job.group().joinAll();
 }

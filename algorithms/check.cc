@@ -76,6 +76,13 @@ std::string nameOfCount(uint32_t count) {
                                 count & (CheckFields::kExactCounts - 1), ")");
 }
 
+// Elements of one part.
+uint64_t countOf(const PartOf& part, const CheckDetails& details) {
+  const auto& counts = part.sends ? details.sent : details.received;
+  const auto peer = static_cast<size_t>(part.peer);
+  return peer < counts.size() ? counts[peer] : 0;
+}
+
 bool isByPart(const CheckFields& f) { return internal::isByPart(f.operation); }
 
 // "number of elements", and of which part.
@@ -211,9 +218,7 @@ uint64_t withPart(uint64_t word, const PartOf& part,
   if (details == nullptr || !isByPart(word)) {
     return word;
   }
-  const auto& counts = part.sends ? details->sent : details->received;
-  const auto peer = static_cast<size_t>(part.peer);
-  const uint64_t count = peer < counts.size() ? counts[peer] : 0;
+  const uint64_t count = countOf(part, *details);
   const uint64_t beyond = details->root >> 8;
   const bool isOdd = CheckFields::isOddSize(details->elementSize);
   uint32_t field = CheckFields::exactCount(count);
@@ -230,10 +235,8 @@ uint64_t withPart(uint64_t word, const PartOf& part,
 }
 
 CheckDetailsPtr detailsOfPart(const PartOf& part, const CheckDetails& details) {
-  const auto& counts = part.sends ? details.sent : details.received;
-  const auto peer = static_cast<size_t>(part.peer);
   auto told = std::make_shared<CheckDetails>(details);
-  told->count = peer < counts.size() ? counts[peer] : 0;
+  told->count = countOf(part, details);
   told->sent.clear();
   told->received.clear();
   return told;

@@ -210,16 +210,25 @@ void State::evictOne() {
   }
 }
 
+// In a lane, if there is one; within one deadline.
+template <typename OverLinks>
+void State::runSomehow(const Request& request, const Arguments& arguments,
+                       uint64_t check, const OverLinks& overLinks) {
+  std::chrono::milliseconds waited{0};
+  if (!runDirect(request, arguments, check, &waited)) {
+    Arguments rest = arguments;
+    rest.waited = waited;
+    overLinks(rest);
+  }
+}
+
 void State::run(const Lease& lease, const Request& request,
                 const Arguments& arguments) {
   if (!isDirect(request)) {
     return runPlan(lease, request, arguments);
   }
-  Arguments rest = arguments;
-  if (!runDirect(request, arguments,
-                 checkOf(request, channel_.size(), kDirectId), &rest.waited)) {
-    runPlan(lease, request, rest);
-  }
+  runSomehow(request, arguments, checkOf(request, channel_.size(), kDirectId),
+             [&](const Arguments& rest) { runPlan(lease, request, rest); });
 }
 
 void State::runPlan(const Lease& lease, const Request& request,
@@ -315,24 +324,14 @@ void State::runOverLinks(const Request& request, const Arguments& arguments) {
   runPlan(lease, request, arguments);
 }
 
-// In a lane, if there is one; within one deadline.
-void State::runSomehow(const Request& request, const Arguments& arguments,
-                       uint64_t check) {
-  std::chrono::milliseconds waited{0};
-  if (!runDirect(request, arguments, check, &waited)) {
-    Arguments rest = arguments;
-    rest.waited = waited;
-    runOverLinks(request, rest);
-  }
-}
-
 void State::run(const Request& request, const Arguments& arguments,
                 const internal::CollectiveOptions* options) {
   if (!isDirect(request)) {
     return runOverLinks(request, arguments);
   }
   const uint64_t check = checkOf(request, channel_.size(), kDirectId);
-  runSomehow(request, arguments, check);
+  runSomehow(request, arguments, check,
+             [&](const Arguments& rest) { runOverLinks(request, rest); });
   if (options != nullptr && options->changing().isRepeated()) {
     prepare(*options, request, arguments, check);
   }
@@ -360,7 +359,9 @@ void State::runAgain(const PreparedRun& prepared,
                      std::chrono::milliseconds timeout) {
   Arguments arguments = prepared.arguments;
   arguments.timeout = timeout;
-  runSomehow(prepared.request, arguments, prepared.check);
+  runSomehow(
+      prepared.request, arguments, prepared.check,
+      [&](const Arguments& rest) { runOverLinks(prepared.request, rest); });
 }
 
 }  // namespace algorithms

@@ -124,8 +124,9 @@ class State final : public internal::CollectiveState,
   // Sets *waited to what it has waited for a lane.
   bool runDirect(const Request& request, const Arguments& arguments,
                  uint64_t check, std::chrono::milliseconds* waited);
+  template <typename OverLinks>
   void runSomehow(const Request& request, const Arguments& arguments,
-                  uint64_t check);
+                  uint64_t check, const OverLinks& overLinks);
   void runPlan(const Lease& lease, const Request& request,
                const Arguments& arguments);
   void runOverLinks(const Request& request, const Arguments& arguments);

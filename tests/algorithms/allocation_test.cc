@@ -100,19 +100,21 @@ TEST(Allocation, FreeFunctionsAllocateNothing) {
   }
 }
 
+void reduceTwoShapes(const ContextPtr& context, std::vector<float>& data) {
+  void (*add)(void*, const void*, const void*, size_t) = &sum<float>;
+  for (const size_t count : {size_t{10}, data.size()}) {
+    AllreduceOptions opts(context);
+    opts.setOutput(data.data(), count);
+    opts.setReduceFunction(add);
+    allreduce(opts);
+  }
+}
+
 TEST(Allocation, OptionsAndAlternatingShapesAllocateNothing) {
   ContextWorld world(2, kOrdered);
   world.run([&](const ContextPtr& context) {
     std::vector<float> data(1000);
-    void (*add)(void*, const void*, const void*, size_t) = &sum<float>;
-    EXPECT_EQ(0u, allocationsOf([&] {
-                for (const size_t count : {10, 1000}) {
-                  AllreduceOptions opts(context);
-                  opts.setOutput(data.data(), count);
-                  opts.setReduceFunction(add);
-                  allreduce(opts);
-                }
-              }));
+    EXPECT_EQ(0u, allocationsOf([&] { reduceTwoShapes(context, data); }));
   });
 }
 
@@ -202,15 +204,7 @@ TEST(Allocation, ManyObjectsLeaveThePlansOfFreeFunctions) {
     for (size_t i = 0; i < kObjects; i++) {
       objects.push_back(std::make_unique<BarrierAllToAll>(context));
     }
-    void (*add)(void*, const void*, const void*, size_t) = &sum<float>;
-    EXPECT_EQ(0u, allocationsOf([&] {
-                for (const size_t count : {10, 1000}) {
-                  AllreduceOptions opts(context);
-                  opts.setOutput(data.data(), count);
-                  opts.setReduceFunction(add);
-                  allreduce(opts);
-                }
-              }));
+    EXPECT_EQ(0u, allocationsOf([&] { reduceTwoShapes(context, data); }));
   });
 }
 

@@ -34,8 +34,8 @@ void waitForVictim(Child& child, const std::shared_ptr<Context>& context) {
 class EachWayTest : public TwoHostsTest,
                     public ::testing::WithParamInterface<bool> {
  protected:
-  Job::Options pair() const {
-    Job::Options options = this->options(1);
+  Job::Options eachWay(int processes, const std::string& job = "job") const {
+    Job::Options options = this->options(processes, job);
     options.lazy = GetParam();
     return options;
   }
@@ -78,9 +78,7 @@ void moveUntilHarm(Child& child, const std::shared_ptr<Context>& context,
 TEST_P(EachWayTest, AProcessOnTheOtherOneIsKilled) {
   for (const Way& way : kWays) {
     SCOPED_TRACE(way.name);
-    Job::Options options = this->options(1, way.name);
-    options.lazy = GetParam();
-    Job job(options,
+    Job job(eachWay(1, way.name),
             [&](Child& child, const std::shared_ptr<Context>& context) {
               moveUntilHarm(child, context, way);
             });
@@ -112,10 +110,11 @@ TEST_P(EachWayTest, AProcessOnTheOtherOneIsKilled) {
 
 TEST_P(EachWayTest, AProcessOnTheOtherOneIsStopped) {
   constexpr seconds kTimeout(4);
-  Job job(pair(), [&](Child& child, const std::shared_ptr<Context>& context) {
-    context->setTimeout(kTimeout);
-    waitForVictim(child, context);
-  });
+  Job job(eachWay(1),
+          [&](Child& child, const std::shared_ptr<Context>& context) {
+            context->setTimeout(kTimeout);
+            waitForVictim(child, context);
+          });
   if (hosts().own == 1) {
     job.group().expectAll("connected");
     job.group().signal(0, SIGSTOP);
@@ -139,11 +138,10 @@ TEST_P(EachWayTest, AProcessOnTheOtherOneIsStopped) {
 // Ranks of both leave as soon as they are done: nobody sees an error.
 TEST_P(EachWayTest, ARankThatIsDoneLeaves) {
   for (const int first : {0, 1}) {
-    Job::Options four = this->options(2, MakeString("leaves", first));
-    four.lazy = GetParam();
-    Job job(four, [&](Child&, const std::shared_ptr<Context>& context) {
-      lastOperations(*context, first, first == 0 ? 64 : 100000);
-    });
+    Job job(eachWay(2, MakeString("leaves", first)),
+            [&](Child&, const std::shared_ptr<Context>& context) {
+              lastOperations(*context, first, first == 0 ? 64 : 100000);
+            });
     job.go();
     for (int process = 0; process < 2; process++) {
       const Failure failure = job.failure(process, seconds(60) * patience());

@@ -103,10 +103,10 @@ done | sort -u > "$control/folders"
 boot() {
   local guest=$1
   shift
-  exec timeout "$limit" qemu-system-x86_64 -machine q35 -accel "$accel" \
+  exec timeout -k 10 "$limit" qemu-system-x86_64 -machine q35 -accel "$accel" \
     -cpu max -smp "$cpus" -m "$memory" -nodefaults -display none -no-reboot \
     -kernel "$image/vmlinuz" -initrd "$image/initrd.gz" -append \
-    "console=ttyS0 quiet panic=-1 mitigations=off net.ifnames=0 guest=$guest" \
+    "console=ttyS0 quiet panic=-1 mitigations=off net.ifnames=0 guest=$guest limit=$limit" \
     -serial "file:$control/console$guest" \
     -device virtio-serial -chardev stdio,id=out,signal=off \
     -device virtconsole,chardev=out \
@@ -145,7 +145,14 @@ if ((guests == 2)) && [[ -s $control/output1 ]]; then
   cat "$control/output1"
 fi
 if ((code == 124)); then
-  echo "run_in_guest: past the limit of $limit s (--timeout)" >&2
+  {
+    echo "run_in_guest: past the limit of $limit s (--timeout)"
+    for ((guest = 0; guest < guests; guest++)); do
+      [[ ! -s $control/status$guest ]] || continue
+      echo "what ran in guest $guest shortly before:"
+      tail -150 "$control/console$guest"
+    done
+  } >&2
   exit 124
 fi
 worst=0

@@ -17,8 +17,13 @@ std::shared_ptr<CollectiveState> CollectiveState::make(
   if (profile == nullptr) {
     profile = std::make_shared<const Profile>();
   }
-  return std::make_shared<algorithms::State>(Channel::of(context), *profile,
-                                             transportOf(context));
+  Channel& channel = Channel::of(context);
+  std::string transport = transportOf(context);
+  // A TCP device has shared memory's links between ranks that all share it.
+  if (transport == "tcp" && channel.direct() != nullptr) {
+    transport = "shm";
+  }
+  return std::make_shared<algorithms::State>(channel, *profile, transport);
 }
 
 std::vector<AlgorithmNames> algorithmNames(Context& context) {

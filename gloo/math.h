@@ -57,18 +57,18 @@ void min(void* c, const void* a, const void* b, size_t n) {
   }
 }
 
-// a[i] op= b[i] for 0 <= i < n.
+// a[i] = a[i] op b[i] for 0 <= i < n.
 template <typename T>
 void sum(T* a, const T* b, size_t n) {
   for (size_t i = 0; i < n; i++) {
-    a[i] += b[i];
+    a[i] = a[i] + b[i];
   }
 }
 
 template <typename T>
 void product(T* a, const T* b, size_t n) {
   for (size_t i = 0; i < n; i++) {
-    a[i] *= b[i];
+    a[i] = a[i] * b[i];
   }
 }
 

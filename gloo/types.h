@@ -128,8 +128,17 @@ struct Operators {
   friend bool operator>(H a, H b) { return float(a) > float(b); }
   friend bool operator<=(H a, H b) { return float(a) <= float(b); }
   friend bool operator>=(H a, H b) { return float(a) >= float(b); }
-  friend bool operator==(H a, int b) { return a == H(b); }
-  friend bool operator!=(H a, int b) { return a != H(b); }
+  // A number is rounded like any that becomes an H.
+  template <typename T,
+            typename = std::enable_if_t<std::is_arithmetic<T>::value>>
+  friend bool operator==(H a, T b) {
+    return a == H(b);
+  }
+  template <typename T,
+            typename = std::enable_if_t<std::is_arithmetic<T>::value>>
+  friend bool operator!=(H a, T b) {
+    return a != H(b);
+  }
   // As the float prints.
   friend std::ostream& operator<<(std::ostream& out, H value) {
     return out << float(value);

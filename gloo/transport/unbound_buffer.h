@@ -16,6 +16,10 @@
 GLOO_NAMESPACE_BEGIN
 namespace transport {
 
+// As timeout: that of the context. 0 is none; any other negative one is an
+// InvalidOperationException.
+constexpr std::chrono::milliseconds kUnsetTimeout(-1);
+
 // Does not own its memory: the caller keeps it alive until the buffer is
 // destroyed. Sends on one (pair, slot) match receives in the order in which
 // both were started. Any number of operations may be in flight; each
@@ -39,10 +43,8 @@ class GLOO_API UnboundBuffer {
   // As nbytes: all bytes from `offset` to the end.
   static constexpr size_t kUnspecifiedByteCount =
       std::numeric_limits<size_t>::max();
-  // As timeout: that of the context. 0 is none; any other negative one is an
-  // InvalidOperationException.
   static constexpr std::chrono::milliseconds kUnsetTimeout =
-      std::chrono::milliseconds(-1);
+      transport::kUnsetTimeout;
 
   // Each wait blocks until one send (or receive) is complete: true; until it
   // is aborted: false; or until the deadline: throws TimeoutException. The

@@ -15,6 +15,7 @@
 #include "gloo/rendezvous/context.h"
 #include "gloo/transport/shm/allocate.h"
 #include "gloo/transport/shm/device.h"
+#include "gloo/transport/tcp/device.h"
 #include "gloo/types.h"
 #include "tests/algorithms/lanes.h"
 #include "tests/support/collectives.h"
@@ -48,24 +49,28 @@ void useFile(const ScratchDirectory& directory, const std::string& name,
   ASSERT_EQ(0, ::setenv("GLOO_TUNING_FILE", path.c_str(), 1));
 }
 
-ContextPtr connect(const Seat& seat) {
+using Make = std::function<std::shared_ptr<transport::Device>()>;
+
+ContextPtr connect(const Seat& seat, const Make& makeDevice) {
   auto context = std::make_shared<rendezvous::Context>(seat.rank, seat.size);
   context->setTimeout(contextTimeout());
-  auto device = transport::shm::CreateDevice();
+  auto device = makeDevice();
   context->connectFullMesh(seat.store, device);
   return context;
 }
 
 // On ranks of which the first alone has a file; without `direct` none has.
-void onRanks(int size, const std::string& direct,
-             const std::function<void(const ContextPtr&)>& fn) {
+void onRanks(
+    int size, const std::string& direct,
+    const std::function<void(const ContextPtr&)>& fn,
+    const Make& makeDevice = [] { return transport::shm::CreateDevice(); }) {
   const ScratchDirectory directory;
   spawnSeats(Mode::kProcesses, size, [&](Seat& seat) {
     ::unsetenv("GLOO_TUNING_FILE");
     if (seat.rank == 0 && !direct.empty()) {
       useFile(directory, "tuning.json", text(seat.size, direct));
     }
-    fn(connect(seat));
+    fn(connect(seat, makeDevice));
   });
 }
 
@@ -100,6 +105,16 @@ TEST(DirectProfile, SaysUpToWhichSizeReductionsAreFlat) {
     EXPECT_EQ(kStaged, roundsOf(context, 8000));
     EXPECT_EQ(kFlatOrSwapped, roundsOf(context, 7996));
   });
+}
+
+// Its links are those of shared memory.
+TEST(DirectProfile, OfShmIsThatOfATcpDeviceWhoseRanksShareMemory) {
+  onRanks(
+      3, R"({"flat_bytes": 7999})",
+      [](const ContextPtr& context) {
+        EXPECT_EQ(kStaged, roundsOf(context, 8000));
+      },
+      [] { return transport::tcp::CreateDevice("127.0.0.1"); });
 }
 
 // Nothing that does not fit its slot is flat.
@@ -186,7 +201,7 @@ TEST(DirectProfile, IsOneForAllRanks) {
     useFile(directory, std::to_string(seat.rank),
             text(2, R"({"halved_bytes": )" + std::to_string(seat.rank) + "}"));
     try {
-      connect(seat);
+      connect(seat, [] { return transport::shm::CreateDevice(); });
       ADD_FAILURE() << "rank " << seat.rank << " is connected";
     } catch (const IoException& e) {
       EXPECT_NE(std::string::npos,

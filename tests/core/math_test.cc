@@ -17,8 +17,6 @@ struct Money {
   int64_t cents;
   Money operator+(const Money& o) const { return {cents + o.cents}; }
   Money operator*(const Money& o) const { return {cents * o.cents}; }
-  Money& operator+=(const Money& o) { return *this = *this + o; }
-  Money& operator*=(const Money& o) { return *this = *this * o; }
   bool operator<(const Money& o) const { return cents < o.cents; }
   bool operator==(const Money& o) const { return cents == o.cents; }
 };

@@ -131,6 +131,9 @@ TYPED_TEST(HalfTest, ComparisonsAreThoseOfNumbers) {
   EXPECT_FALSE(nan < one || nan > one || nan <= one || nan >= one);
   EXPECT_TRUE(two == 2);
   EXPECT_TRUE(two != 1);
+  EXPECT_TRUE(TypeParam(0.5) == 0.5 && TypeParam(1.5) == 1.5f);
+  EXPECT_TRUE(zero != 0.5 && two != 2.5f);
+  EXPECT_TRUE(zero != 1UL << 32 && TypeParam(1UL << 15) == 1UL << 15);
 }
 
 TYPED_TEST(HalfTest, PrintsAsTheNumber) {

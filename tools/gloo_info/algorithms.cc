@@ -179,6 +179,10 @@ void printHead(std::ostream& out, const AlgorithmsOptions& options,
                      : std::to_string(cores) + " cores per host")
       << "; bytes: of the vector, or of all ranks' blocks together; us: as "
          "the model expects\n";
+  if (options.transport == "tcp") {
+    out << "a TCP device uses shared memory within a host, unless that is off; "
+           "if all ranks share it: --transport shm\n";
+  }
 }
 
 void printColumns(std::ostream& out) {

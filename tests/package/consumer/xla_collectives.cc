@@ -157,7 +157,7 @@ void checkAllToAll(const std::shared_ptr<gloo::Context>& context) {
   const auto deadline = std::chrono::system_clock::now() + kTimeout;
   for (int i = 0; i < size; i++) {
     if (i != rank) {
-      ins[i]->waitSend(deadline);
+      ins[i]->waitSend(nullptr, gloo::transport::kUnsetTimeout);
       outs[i]->waitRecv(deadline);
       CHECK(out[i] == std::vector<int>(100, i * size + rank));
     }

@@ -297,6 +297,9 @@ DirectLanes::Entry DirectLanes::enter(uint64_t tag, milliseconds timeout) {
     case Outcome::kTimeout:
       failStopped(timeout, culprit);
       return {};
+    case Outcome::kOverwritten:
+      failOverwritten();
+      return {};
     case Outcome::kLinks:
     case Outcome::kFailed:
       break;
@@ -334,6 +337,16 @@ void DirectLanes::failStopped(milliseconds timeout, int culprit) {
                            " ms waiting for the lanes of direct collectives, "
                            "which rank ",
                            culprit, " was about to claim");
+  context_.fail(std::move(cause));
+}
+
+void DirectLanes::failOverwritten() {
+  auto cause = std::make_shared<internal::Cause>();
+  cause->foundBy = context_.rank();
+  cause->text = MakeString("rank ", context_.rank(),
+                           ": the claims of the lanes of direct collectives, "
+                           "in memory that all ranks share, were overwritten: "
+                           "one of them is broken");
   context_.fail(std::move(cause));
 }
 

@@ -113,6 +113,7 @@ class DirectLanes final : public internal::Direct {
 
  private:
   void failStopped(std::chrono::milliseconds timeout, int culprit);
+  void failOverwritten();
 
   Origin origin_;
   Context& context_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -10,9 +11,12 @@
 
 #include "gloo/allreduce.h"
 #include "gloo/barrier.h"
+#include "gloo/common/error.h"
 #include "gloo/context.h"
 #include "gloo/math.h"
 #include "gloo/transport/shm/device.h"
+#include "gloo/transport/unbound_buffer.h"
+#include "tests/support/cores.h"
 #include "tests/support/process_group.h"
 #include "tests/support/spawn.h"
 
@@ -64,6 +68,45 @@ TEST(DirectDeadline, IsOfAllRoundsTogether) {
   }
   EXPECT_GE(took, kTimeout);
   EXPECT_LT(took, kTimeout + std::chrono::seconds(1) * slowness());
+}
+
+// Who has no core of its own gives it away while it waits, for as long as they
+// like to those that compute.
+TEST(DirectDeadline, IsMetBesideNeighboursThatCompute) {
+  constexpr milliseconds kTimeout{50};
+  constexpr size_t kNeighbours = 6;
+  const auto onOneCore = [] {
+    stayOn(0, 1);
+    return transport::shm::CreateDevice();
+  };
+  spawnContexts(Mode::kProcesses, onOneCore, 2,
+                [&](const std::shared_ptr<Context>& context) {
+                  BarrierOptions opts(context);
+                  barrier(opts);
+                  if (context->rank == 1) {
+                    auto never = context->createUnboundBuffer(nullptr, 0);
+                    never->recv(0, 1);
+                    EXPECT_THROW(never->waitRecv(), TimeoutException);
+                    return;
+                  }
+                  std::atomic<bool> over{false};
+                  std::vector<std::thread> neighbours;
+                  for (size_t i = 0; i < kNeighbours; i++) {
+                    neighbours.emplace_back([&] {
+                      while (!over) {
+                      }
+                    });
+                  }
+                  opts.setTimeout(kTimeout);
+                  const auto since = steady_clock::now();
+                  EXPECT_THROW(barrier(opts), TimeoutException);
+                  EXPECT_LT(steady_clock::now() - since,
+                            kTimeout + std::chrono::seconds(1) * slowness());
+                  over = true;
+                  for (std::thread& neighbour : neighbours) {
+                    neighbour.join();
+                  }
+                });
 }
 
 }  // namespace

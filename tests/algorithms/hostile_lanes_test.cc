@@ -2,15 +2,16 @@
 // at any time. The others may get wrong results or an error, in time; nothing
 // that is not theirs to touch is touched (under the address sanitizer, that is
 // seen).
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <memory>
 #include <random>
@@ -57,22 +58,6 @@ constexpr Collective kCollectives[] = {
     {checkAllgather<int>, kAllgatherSlotPrefix, "Allgather"},
     {checkReduceScatter<int>, kReduceScatterSlotPrefix, "ReduceScatter"},
     {checkAlltoall<int>, kAlltoallSlotPrefix, "Alltoall"}};
-
-// All words of the memory that holds `inside`.
-std::pair<std::atomic<uint64_t>*, size_t> wordsAround(const void* inside) {
-  const auto at = reinterpret_cast<uintptr_t>(inside);
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    size_t length = 0;
-    const uintptr_t begin = std::stoull(line, &length, 16);
-    const uintptr_t end = std::stoull(line.substr(length + 1), nullptr, 16);
-    if (begin <= at && at < end) {
-      return {reinterpret_cast<std::atomic<uint64_t>*>(begin),
-              (end - begin) / sizeof(uint64_t)};
-    }
-  }
-  return {};
-}
 
 // Of no use, or nearly of use: small, or what stands somewhere else.
 uint64_t someWord(Random& random, uint64_t other) {
@@ -356,6 +341,30 @@ TEST_P(HostileLanesTest, NothingElseIsTouched) {
   EXPECT_GE(refused, kWanted);
   ranks.tellAll("over");
   ranks.joinAll();
+}
+
+// Nor are two threads of a rank in one lane when the claims say that it is
+// idle.
+TEST(HostileClaimsTest, ALaneInUseIsNotEnteredAgain) {
+  std::barrier both(2);
+  const auto run = [&both](const ContextPtr& context) {
+    const auto& line = laneOf(context, kBarrierSlotPrefix, 0).line(0, 0);
+    const AllLanes all(context, 0);
+    both.arrive_and_wait();
+    // Behind the preface, the lock and the names: of each lane and rank.
+    auto* const counts = wordsAround(&line).first + (4096 + 128) / 8;
+    for (int i = 0; context->rank == 0 && i < 4 * 2; i++) {
+      counts[i * 128 / 8] = 100;
+    }
+    both.arrive_and_wait();
+    BarrierOptions opts(context);
+    opts.setTag(9);
+    EXPECT_THAT([&] { barrier(opts); },
+                ::testing::ThrowsMessage<IoException>(
+                    ::testing::HasSubstr("were overwritten")));
+  };
+  const auto make = [] { return transport::shm::CreateDevice(); };
+  spawnContexts(Mode::kThreads, make, 2, run);
 }
 
 std::vector<Case> allCases() {

@@ -3,8 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <fstream>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "gloo/barrier.h"
 #include "gloo/context.h"
@@ -22,6 +27,23 @@ struct Inside : Context {
     return *(context.*(&Inside::transportContext_));
   }
 };
+
+// All words of the memory that holds `inside`.
+inline std::pair<std::atomic<uint64_t>*, size_t> wordsAround(
+    const void* inside) {
+  const auto at = reinterpret_cast<uintptr_t>(inside);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    size_t length = 0;
+    const uintptr_t begin = std::stoull(line, &length, 16);
+    const uintptr_t end = std::stoull(line.substr(length + 1), nullptr, 16);
+    if (begin <= at && at < end) {
+      return {reinterpret_cast<std::atomic<uint64_t>*>(begin),
+              (end - begin) / sizeof(uint64_t)};
+    }
+  }
+  return {};
+}
 
 // As an operation that does nothing would: on all ranks equally often.
 inline internal::Lane& laneOf(const std::shared_ptr<Context>& context,

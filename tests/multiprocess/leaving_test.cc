@@ -7,6 +7,7 @@
 
 #include "gloo/common/string.h"
 #include "tests/multiprocess/job.h"
+#include "tests/support/transports.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace test {
@@ -57,6 +58,14 @@ TEST_P(LeavingTest, ByExitWithoutDestroyingIt) {
 
 // 1000 runs in all, or fewer.
 INSTANTIATE_TEST_SUITE_P(, LeavingTest, ::testing::Range(0, 4));
+
+// What the parent would do at its exit is nothing of theirs.
+TEST(LeavingChildrenTest, WhereTheirParentHasHadAContext) {
+  chosenTransport().make()->createContext(0, 2);
+  for (uint64_t seed = 0; seed < 3; seed++) {
+    runOnce(seed, End::kExit);
+  }
+}
 
 }  // namespace
 }  // namespace test

@@ -3,8 +3,10 @@
 #include "transport/base/context.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <set>
 
@@ -42,12 +44,22 @@ int checkedRank(int rank, int size) {
 }
 
 // All contexts of the process: one that exits without destroying them still
-// takes leave of its peers, so that they do not take it for dead.
+// takes leave of its peers, so that they do not take it for dead. A forked
+// child has one of its own.
 class Registry {
  public:
+  // Never destroyed: used at exit.
   static Registry& instance() {
-    static auto* registry = new Registry;  // never destroyed: used at exit
-    return *registry;
+    Registry* found = current().load();
+    while (found == nullptr || found->origin_.inherited()) {
+      auto fresh = std::make_unique<Registry>();
+      fresh->parents_ = found;
+      if (current().compare_exchange_strong(found, fresh.get())) {
+        std::atexit(closeAll);
+        return *fresh.release();
+      }
+    }
+    return *found;
   }
 
   void add(Context* context) {
@@ -61,10 +73,14 @@ class Registry {
   }
 
  private:
-  Registry() { std::atexit(closeAll); }
+  static std::atomic<Registry*>& current() {
+    static std::atomic<Registry*> registry{nullptr};
+    return registry;
+  }
 
+  // Also in a child that has made no context.
   static void closeAll() {
-    Registry& registry = instance();
+    Registry& registry = *current();
     if (registry.origin_.inherited()) {
       return;
     }
@@ -76,6 +92,7 @@ class Registry {
 
   std::mutex mutex_;
   Origin origin_;
+  const Registry* parents_ = nullptr;  // so that it is no leak
   std::set<Context*> contexts_;
 };
 

@@ -33,6 +33,9 @@ constexpr int kCrowdedGlances = 4;
 // 5.3, 5.3, 4.0.
 constexpr int kGlancesElsewhere = 8000;
 constexpr int kCrowdedYields = 100;
+// Neighbours that compute may have the core for milliseconds each, all of them
+// in one yield. Most waits end before the first look at the clock.
+constexpr int kYieldsPerLook = 4;
 constexpr int kGlancesPerYield = 16;
 constexpr microseconds kDefaultSpin{500};
 // A sleeper looks up that often, whatever happens.
@@ -137,13 +140,14 @@ bool DirectLane::spin(int rank, uint64_t round, Deadline deadline) {
   if (lanes_.spinBudget().count() == 0) {
     return over(rank, round);
   }
-  return crowded() ? spinCrowded(rank, round)
+  return crowded() ? spinCrowded(rank, round, deadline)
                    : spinAlone(rank, round, deadline);
 }
 
-bool DirectLane::spinCrowded(int rank, uint64_t round) {
+bool DirectLane::spinCrowded(int rank, uint64_t round, Deadline deadline) {
   for (int yields = 0; !over(rank, round); yields++) {
-    if (yields >= kCrowdedYields) {
+    const bool looks = yields % kYieldsPerLook == kYieldsPerLook - 1;
+    if (yields >= kCrowdedYields || (looks && deadline.expired())) {
       return false;
     }
     noteCore();
@@ -297,6 +301,9 @@ DirectLanes::Entry DirectLanes::enter(uint64_t tag, milliseconds timeout) {
     case Outcome::kTimeout:
       failStopped(timeout, culprit);
       return {};
+    case Outcome::kOverwritten:
+      failOverwritten();
+      return {};
     case Outcome::kLinks:
     case Outcome::kFailed:
       break;
@@ -334,6 +341,16 @@ void DirectLanes::failStopped(milliseconds timeout, int culprit) {
                            " ms waiting for the lanes of direct collectives, "
                            "which rank ",
                            culprit, " was about to claim");
+  context_.fail(std::move(cause));
+}
+
+void DirectLanes::failOverwritten() {
+  auto cause = std::make_shared<internal::Cause>();
+  cause->foundBy = context_.rank();
+  cause->text = MakeString("rank ", context_.rank(),
+                           ": the claims of the lanes of direct collectives, "
+                           "in memory that all ranks share, were overwritten: "
+                           "one of them is broken");
   context_.fail(std::move(cause));
 }
 

@@ -52,7 +52,7 @@ class DirectLane final : public internal::Lane {
   void ring(int rank) override;
   Outcome waitLong(int rank, uint64_t round, Deadline deadline) override;
   bool spin(int rank, uint64_t round, Deadline deadline);
-  bool spinCrowded(int rank, uint64_t round);
+  bool spinCrowded(int rank, uint64_t round, Deadline deadline);
   bool spinAlone(int rank, uint64_t round, Deadline deadline);
   bool over(int rank, uint64_t round) const;
 
@@ -113,6 +113,7 @@ class DirectLanes final : public internal::Direct {
 
  private:
   void failStopped(std::chrono::milliseconds timeout, int culprit);
+  void failOverwritten();
 
   Origin origin_;
   Context& context_;

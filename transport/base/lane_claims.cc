@@ -152,7 +152,7 @@ std::chrono::milliseconds LaneClaims::awaitFailure(
 
 void LaneClaims::leave(int lane) {
   std::atomic<uint64_t>& mine = count(lane, rank_);
-  running_[lane].store(0, std::memory_order_relaxed);
+  running_[lane].store(0, std::memory_order_release);
   mine.store(mine.load(std::memory_order_relaxed) + 1,
              std::memory_order_release);
 }
@@ -181,10 +181,14 @@ bool LaneClaims::works(int lane, int rank) const {
 
 // ---- Entering
 
-// This thread has made the count odd, for that operation.
+// This thread has made the count odd, for that operation. As long as nobody
+// else writes there, none of this rank is in the lane then.
 LaneClaims::Outcome LaneClaims::entered(int lane, uint64_t name) {
-  running_[lane].store(name, std::memory_order_relaxed);
-  return Outcome::kLane;
+  uint64_t none = 0;
+  return running_[lane].compare_exchange_strong(
+             none, name, std::memory_order_acquire, std::memory_order_relaxed)
+             ? Outcome::kLane
+             : Outcome::kOverwritten;
 }
 
 // kLinks: it is another's by now, or a thread of this rank is about to find

@@ -46,6 +46,9 @@ class LaneClaims {
     kInUse,  // by another operation of this rank with this tag
     kFailed,
     kTimeout,
+    // Another thread of this rank is in that lane, though the memory says that
+    // none is: a rank is broken.
+    kOverwritten,
   };
 
   // A multiple of two cache lines.
@@ -115,7 +118,8 @@ class LaneClaims {
   // The name that each lane had when this rank was in it last.
   std::atomic<uint64_t> known_[kLanes] = {};
   // The name of this rank's operation that is in the lane; 0: none is known to
-  // be. An odd count alone may be that of a thread which will give way.
+  // be. An odd count alone may be that of a thread which will give way; and
+  // others can write the counts, but not this.
   std::atomic<uint64_t> running_[kLanes] = {};
 };
 

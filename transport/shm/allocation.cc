@@ -35,8 +35,9 @@ uint64_t makeId() {
 }  // namespace
 
 std::shared_ptr<Allocation> Allocation::make(size_t bytes, size_t alignment) {
-  const size_t whole = (bytes + kPage - 1) / kPage * kPage;
-  auto memory = std::make_unique<SealedMemory>(whole + kPage, alignment);
+  const size_t page = pageBytes();
+  const size_t whole = (bytes + page - 1) / page * page;
+  auto memory = std::make_unique<SealedMemory>(whole + page, alignment);
   const uint64_t id = makeId();
   std::shared_ptr<Allocation> made(
       new Allocation(std::move(memory), whole, id));
@@ -48,12 +49,13 @@ std::shared_ptr<Allocation> Allocation::make(size_t bytes, size_t alignment) {
 std::shared_ptr<Allocation> Allocation::borrow(base::UniqueFd memory,
                                                uint64_t id) {
   const size_t all = SealedMemory::sizeOf(memory);
-  if (all < 2 * kPage) {
+  if (all < 2 * pageBytes()) {
     GLOO_THROW_IO_EXCEPTION("The peer has handed over ", all,
                             " bytes, which is no shared memory of ours");
   }
-  std::shared_ptr<Allocation> borrowed(new Allocation(
-      std::make_unique<SealedMemory>(std::move(memory), all), all - kPage, id));
+  std::shared_ptr<Allocation> borrowed(
+      new Allocation(std::make_unique<SealedMemory>(std::move(memory), all),
+                     all - pageBytes(), id));
   const Label& label = borrowed->label();
   if (std::memcmp(label.magic, kMagic, sizeof(kMagic)) != 0 || label.id != id) {
     GLOO_THROW_IO_EXCEPTION(

@@ -58,10 +58,9 @@ void ShmLink::watchProcess() {
   }
 }
 
-// Of one in another PID namespace only the socket tells.
-bool ShmLink::peerHasEnded() const {
-  return pid_ > 0 ? base::hasEnded(pid_) : peerGone_;
-}
+// Of one in another PID namespace it is not known: it may have closed the
+// socket and go on.
+bool ShmLink::peerHasEnded() const { return pid_ > 0 && base::hasEnded(pid_); }
 
 // ---- Output
 

@@ -145,7 +145,7 @@ size_t SealedMemory::sizeOf(const base::UniqueFd& memory) {
 void SealedMemory::map(size_t alignment, bool populate) {
   char* place = nullptr;
   char* reserved = nullptr;
-  if (alignment > kPage) {
+  if (alignment > pageBytes()) {
     void* const room = ::mmap(nullptr, bytes_ + alignment, PROT_NONE,
                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (room == MAP_FAILED) {
@@ -175,14 +175,15 @@ void SealedMemory::map(size_t alignment, bool populate) {
 
 // (A page that is mapped again would lose what its owner has written since.)
 bool SealedMemory::makePrivate(size_t begin, size_t end) noexcept {
-  const size_t last = (std::min(end, bytes_) + kPage - 1) / kPage;
+  const size_t pageSize = pageBytes();
+  const size_t last = (std::min(end, bytes_) + pageSize - 1) / pageSize;
   try {
-    private_.resize(bytes_ / kPage);
+    private_.resize(bytes_ / pageSize);
   } catch (const std::bad_alloc&) {
     errno = ENOMEM;
     return false;
   }
-  for (size_t page = begin / kPage; page < last;) {
+  for (size_t page = begin / pageSize; page < last;) {
     size_t next = page + 1;
     while (next < last && private_[next] == private_[page]) {
       next++;
@@ -196,16 +197,18 @@ bool SealedMemory::makePrivate(size_t begin, size_t end) noexcept {
 }
 
 bool SealedMemory::copyPages(size_t first, size_t last) noexcept {
-  char* const at = data_ + first * kPage;
-  const size_t bytes = (last - first) * kPage;
+  const size_t pageSize = pageBytes();
+  char* const at = data_ + first * pageSize;
+  const size_t bytes = (last - first) * pageSize;
   if (::mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
-             memory_.get(), static_cast<off_t>(first * kPage)) == MAP_FAILED) {
+             memory_.get(),
+             static_cast<off_t>(first * pageSize)) == MAP_FAILED) {
     return false;
   }
   // The first write copies a page. This one changes nothing, even where another
   // thread writes as well. (Compilers drop an "or" with 0.) A comparison that
   // fails need not write.
-  for (size_t i = 0; i < bytes; i += kPage) {
+  for (size_t i = 0; i < bytes; i += pageSize) {
     char same = __atomic_load_n(at + i, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(at + i, &same, same, false,
                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {

@@ -3,6 +3,8 @@
 // it can fail later, and gone when all have let go of it, however they end.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstddef>
 #include <vector>
 
@@ -13,8 +15,10 @@
 GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
 
-// What memory is given and sealed in, whatever the system would take at a time.
-constexpr size_t kPage = 4096;
+// Of the system: some kernels' are larger than 4 KiB.
+inline size_t pageBytes() {
+  return static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+}
 
 class SealedMemory final : public base::SharedMemory {
  public:

@@ -31,7 +31,7 @@ struct Header {
 // What a ring holds lies where it is received, and the first one is the maker's
 // output.
 void placePages(char* memory, size_t bytes, const Homes& homes) {
-  const size_t half = bytes / 2 / kPage * kPage;
+  const size_t half = bytes / 2 / pageBytes() * pageBytes();
   const base::Topology& topology = base::Topology::instance();
   topology.place(memory, half, homes.taker);
   topology.place(memory + half, bytes - half, homes.maker);
@@ -59,8 +59,9 @@ RingSize ringSizeFor(int peers) {
 }
 
 size_t segmentBytes(RingSize size) {
-  const size_t bytes = kPage + 2 * RingMemory::size(size.cells, size.bytes);
-  return (bytes + kPage - 1) / kPage * kPage;
+  const size_t page = pageBytes();
+  const size_t bytes = page + 2 * RingMemory::size(size.cells, size.bytes);
+  return (bytes + page - 1) / page * page;
 }
 
 Segment::Segment(std::unique_ptr<SealedMemory> memory, RingSize size)
@@ -98,7 +99,7 @@ std::shared_ptr<Segment> Segment::adopt(base::UniqueFd memory, RingSize size,
 }
 
 RingMemory Segment::ring(bool first) const {
-  char* at = memory_->data() + kPage +
+  char* at = memory_->data() + pageBytes() +
              (first ? 0 : RingMemory::size(size_.cells, size_.bytes));
   RingMemory ring;
   ring.cellCount = size_.cells;

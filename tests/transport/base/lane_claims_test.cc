@@ -51,11 +51,17 @@ class Ranks {
       words[random() % count] = random() % 2 == 0 ? random() : random() % 8;
     }
   }
-  // Of rank 0 in a lane: behind the line of the lock and that of the claims.
-  std::atomic<uint64_t>& count(int lane) {
+  // Of a rank in a lane: behind the line of the lock and that of the claims.
+  std::atomic<uint64_t>& count(int lane, int rank = 0) {
     char* const counts = static_cast<char*>(memory_.get()) + 128;
-    return *reinterpret_cast<std::atomic<uint64_t>*>(counts +
-                                                     lane * size() * 128);
+    return *reinterpret_cast<std::atomic<uint64_t>*>(
+        counts + (lane * size() + rank) * 128);
+  }
+  // As if nobody were there.
+  void makeIdle(int lane) {
+    for (int rank = 0; rank < size(); rank++) {
+      count(lane, rank) = 100;
+    }
   }
 
  private:
@@ -254,6 +260,24 @@ TEST(LaneClaimsTest, GarbageLeadsToNoOtherLanes) {
       ASSERT_TRUE(culprit >= -1 && culprit < 3) << culprit;
     }
   }
+}
+
+// Whatever a broken peer writes there of a rank, that one has not two threads
+// in one lane.
+TEST(LaneClaimsTest, ALaneInUseIsNotEnteredAgain) {
+  Ranks ranks(2);
+  const int lane = enter(ranks[0], 5);
+  int other = -1;
+  ranks.makeIdle(lane);
+  EXPECT_EQ(ranks[0].enter(5, kTimeout, &other), Outcome::kOverwritten);
+  for (uint64_t tag = 100; tag < 99 + LaneClaims::kLanes; tag++) {
+    EXPECT_GE(enter(ranks[0], tag), 0);
+  }
+  ranks.makeIdle(lane);
+  EXPECT_EQ(ranks[0].enter(6, kTimeout, &other), Outcome::kOverwritten);
+  ranks[0].leave(lane);
+  ranks.makeIdle(lane);
+  EXPECT_EQ(enter(ranks[0], 7), lane);
 }
 
 TEST(LaneClaimsTest, NobodyEntersAfterAFailure) {

@@ -41,6 +41,8 @@ TEST(ShmLinkTest, DeliversWhatCameBeforeTheEnd) {
   EXPECT_EQ(half.notes.payloads[0], "one");
   EXPECT_NE(half.notes.lost, "");
   EXPECT_TRUE(half.notes.ended);
+  // It may only have closed it, and has no number here to ask for.
+  EXPECT_FALSE(half.link->peerHasEnded());
 }
 
 // Somebody else still holds its end of the socket.
@@ -77,6 +79,7 @@ TEST(ShmLinkTest, TheEndOfItsProcessIsThatOfThePeer) {
   EXPECT_EQ(half.notes.payloads, (std::vector<std::string>{"one", "two"}));
   EXPECT_NE(half.notes.lost, "");
   EXPECT_TRUE(half.notes.ended);
+  EXPECT_TRUE(half.link->peerHasEnded());
   EXPECT_EQ(::poll(&wake, 1, 0), 0) << "nobody could sleep";
   ::waitpid(process, nullptr, 0);
 }

@@ -246,12 +246,13 @@ TEST(SharerTest, MemoryIsMadeWithoutTheLock) {
   size_t chosen = 1;
   auto lock = domain.lock();
   auto given = std::async(std::launch::async, [&] {
-    return sharer.give({{8 * kPage, {}}}, token, {sharer.name()}, &chosen);
+    return sharer.give({{8 * pageBytes(), {}}}, token, {sharer.name()},
+                       &chosen);
   });
   EXPECT_EQ(given.wait_for(std::chrono::seconds(5)), std::future_status::ready);
   lock.unlock();
   EXPECT_EQ(chosen, 0u);
-  EXPECT_EQ(sharer.take(8 * kPage, token), given.get());
+  EXPECT_EQ(sharer.take(8 * pageBytes(), token), given.get());
 }
 
 TEST(EndpointTest, AnEndpointThatIsNotHereIsAnError) {

@@ -1,4 +1,4 @@
-#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "gloo/common/error.h"
@@ -95,11 +95,18 @@ void takeGid(ChosenPort& chosen, const Gid& gid, const std::string& why) {
   chosen.reason += MakeString("; GID ", gid.str(), ": ", why);
 }
 
-void takeWantedGid(ChosenPort& chosen, const Port& port, int index) {
+const Gid* gidAt(const Port& port, int index) {
   for (const Gid& gid : port.gids) {
     if (gid.index == index) {
-      return takeGid(chosen, gid, "as asked for");
+      return &gid;
     }
+  }
+  return nullptr;
+}
+
+void takeWantedGid(ChosenPort& chosen, const Port& port, int index) {
+  if (const Gid* gid = gidAt(port, index)) {
+    return takeGid(chosen, *gid, "as asked for");
   }
   GLOO_THROW_INVALID_OPERATION_EXCEPTION(
       "Port ", port.number, " of ", chosen.device, " has no GID with index ",
@@ -108,11 +115,22 @@ void takeWantedGid(ChosenPort& chosen, const Port& port, int index) {
       ". Index -1 lets the library choose");
 }
 
+// The first of the best; null: there is none.
+template <typename Allowed>
+const Gid* bestGid(const Port& port, Allowed allowed) {
+  const Gid* best = nullptr;
+  for (const Gid& gid : port.gids) {
+    if (rank(gid) >= 0 && allowed(gid) &&
+        (best == nullptr || rank(gid) > rank(*best))) {
+      best = &gid;
+    }
+  }
+  return best;
+}
+
 void chooseGid(ChosenPort& chosen, const Port& port) {
-  const auto best = std::max_element(
-      port.gids.begin(), port.gids.end(),
-      [](const Gid& a, const Gid& b) { return rank(a) < rank(b); });
-  if (best == port.gids.end() || rank(*best) < 0) {
+  const Gid* const best = bestGid(port, [](const Gid&) { return true; });
+  if (best == nullptr) {
     GLOO_THROW_IO_EXCEPTION(
         "Port ", port.number, " of ", chosen.device,
         " has no GID: give its network interface an address (ip address add "
@@ -205,6 +223,24 @@ ChosenPort choosePort(const std::vector<RdmaDevice>& devices,
                          "whose port is active, of ", names(devices)));
   chooseAddress(chosen, *findPort(device, wanted.port), wanted.gidIndex);
   return chosen;
+}
+
+const Gid* findGidAgain(const ChosenPort& first, const Port& now,
+                        bool indexWanted) {
+  const Gid& old = first.gid;
+  const auto same = [&old](const Gid& gid) {
+    return gid.type == old.type && gid.interface == old.interface &&
+           std::memcmp(gid.raw.raw, old.raw.raw, sizeof(old.raw.raw)) == 0;
+  };
+  if (const Gid* found = bestGid(now, same)) {
+    return found;
+  }
+  if (indexWanted || !now.ethernet()) {
+    return gidAt(now, first.gidIndex);
+  }
+  return bestGid(now, [&](const Gid& gid) {
+    return gid.type == old.type && (gid.routable() || !old.routable());
+  });
 }
 
 }  // namespace transport::ibverbs

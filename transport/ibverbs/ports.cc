@@ -72,22 +72,6 @@ std::string readGids(ibv_context* context, std::vector<Port>& ports) {
   return std::string();
 }
 
-std::string readPorts(ibv_context* context, RdmaDevice& device) {
-  for (int number = 1; number <= device.attr.phys_port_cnt; number++) {
-    Port port;
-    port.number = number;
-    const int error =
-        api().queryPort(context, static_cast<uint8_t>(number), &port.attr);
-    if (error != 0) {
-      return MakeString("its port ", number,
-                        " cannot be read: ", std::strerror(error));
-    }
-    port.state = api().portStateStr(port.attr.state);
-    device.ports.push_back(std::move(port));
-  }
-  return readGids(context, device.ports);
-}
-
 std::string readDevice(ibv_device* handle, RdmaDevice& device) {
   const std::unique_ptr<ibv_context, decltype(api().closeDevice)> context(
       api().openDevice(handle), api().closeDevice);
@@ -141,6 +125,22 @@ std::string RdmaDevice::foreign() const {
     default:
       return "a device without reliable connected queue pairs (as EFA)";
   }
+}
+
+std::string readPorts(ibv_context* context, RdmaDevice& device) {
+  for (int number = 1; number <= device.attr.phys_port_cnt; number++) {
+    Port port;
+    port.number = number;
+    const int error =
+        api().queryPort(context, static_cast<uint8_t>(number), &port.attr);
+    if (error != 0) {
+      return MakeString("its port ", number,
+                        " cannot be read: ", std::strerror(error));
+    }
+    port.state = api().portStateStr(port.attr.state);
+    device.ports.push_back(std::move(port));
+  }
+  return readGids(context, device.ports);
 }
 
 std::vector<RdmaDevice> listDevices() {

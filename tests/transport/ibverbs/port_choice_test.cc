@@ -167,6 +167,21 @@ TEST(PortChoice, OnInfiniBandAGidWhereTheSubnetDemandsIt) {
   EXPECT_EQ(choosePort({device}, {}).gidIndex, 0);
 }
 
+// A VLAN's interface has the same link-local address as the one below it.
+TEST(PortChoice, AGidIsFoundAgainOnItsOwnInterface) {
+  RdmaDevice device = roce("a");
+  Port& port = device.ports[0];
+  port.gids = {gid(1, GidType::kRoce2, "fe80::7"),
+               gid(5, GidType::kRoce2, "fe80::7")};
+  port.gids[1].interface = "eth0.100";
+  const auto chosen = choosePort({device}, named("a", 1, 5));
+  EXPECT_EQ(findGidAgain(chosen, port, true)->index, 5);
+  port.gids[1].index = 6;
+  EXPECT_EQ(findGidAgain(chosen, port, true)->index, 6);
+  port.gids[1].index = 256;  // no path can name it
+  EXPECT_EQ(findGidAgain(chosen, port, true), nullptr);
+}
+
 TEST(PortChoice, NoDeviceNamesTheRemedy) {
   EXPECT_THAT(refusal<NoDeviceException>({}, {}),
               AllOf(HasSubstr("No RDMA device on this host"),

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -40,33 +41,6 @@ const Port* findPort(const RdmaDevice& device, int number) {
   return nullptr;
 }
 
-// Why the port cannot carry a queue pair now, and the remedy; empty: it can.
-std::string unusable(const RdmaDevice& device, int number) {
-  if (!device.error.empty()) {
-    return MakeString(device.name, ": ", device.error);
-  }
-  if (const std::string kind = device.foreign(); !kind.empty()) {
-    return MakeString(device.name, " is ", kind,
-                      "; this transport needs InfiniBand or RoCE");
-  }
-  const Port* port = findPort(device, number);
-  if (port == nullptr) {
-    return MakeString(device.name, " has no port ", number, " (it has 1 to ",
-                      device.ports.size(), ")");
-  }
-  if (!port->active()) {
-    return MakeString(
-        "port ", number, " of ", device.name, " is not active but ",
-        port->state,
-        port->ethernet()
-            ? ": is its network interface up (ip link set dev NAME up) and its "
-              "cable plugged in?"
-            : ": is its cable plugged in, and does a subnet manager (opensm) "
-              "run?");
-  }
-  return std::string();
-}
-
 // A path names the index of its GID in 8 bits.
 constexpr int kMaxGidIndex = 255;
 
@@ -78,6 +52,21 @@ int rank(const Gid& gid) {
   const int version = gid.type == GidType::kRoce2 ? 4 : 0;
   return version + (gid.routable() ? 2 : 0) + (gid.ipv4() ? 1 : 0);
 }
+
+// The first of the best; null: there is none.
+template <typename Allowed>
+const Gid* bestGid(const Port& port, Allowed allowed) {
+  const Gid* best = nullptr;
+  for (const Gid& gid : port.gids) {
+    if (rank(gid) >= 0 && allowed(gid) &&
+        (best == nullptr || rank(gid) > rank(*best))) {
+      best = &gid;
+    }
+  }
+  return best;
+}
+
+bool any(const Gid&) { return true; }
 
 const char* merit(const Gid& gid) {
   if (gid.type != GidType::kRoce2) {
@@ -115,36 +104,13 @@ void takeWantedGid(ChosenPort& chosen, const Port& port, int index) {
       ". Index -1 lets the library choose");
 }
 
-// The first of the best; null: there is none.
-template <typename Allowed>
-const Gid* bestGid(const Port& port, Allowed allowed) {
-  const Gid* best = nullptr;
-  for (const Gid& gid : port.gids) {
-    if (rank(gid) >= 0 && allowed(gid) &&
-        (best == nullptr || rank(gid) > rank(*best))) {
-      best = &gid;
-    }
-  }
-  return best;
-}
-
-void chooseGid(ChosenPort& chosen, const Port& port) {
-  const Gid* const best = bestGid(port, [](const Gid&) { return true; });
-  if (best == nullptr) {
-    GLOO_THROW_IO_EXCEPTION(
-        "Port ", port.number, " of ", chosen.device,
-        " has no GID: give its network interface an address (ip address add "
-        "10.0.0.1/24 dev NAME)");
-  }
-  takeGid(chosen, *best, merit(*best));
-}
-
 void chooseAddress(ChosenPort& chosen, const Port& port, int gidIndex) {
   chosen.lid = port.attr.lid;
   if (gidIndex >= 0) {
     takeWantedGid(chosen, port, gidIndex);
   } else if (port.ethernet()) {
-    chooseGid(chosen, port);
+    const Gid& best = *bestGid(port, &any);  // it is usable
+    takeGid(chosen, best, merit(best));
   } else if ((port.attr.flags & IBV_QPF_GRH_REQUIRED) != 0) {
     takeWantedGid(chosen, port, 0);
   } else {
@@ -160,9 +126,10 @@ const RdmaDevice& namedDevice(const std::vector<RdmaDevice>& devices,
     }
     if (device.error.empty() && findPort(device, wanted.port) == nullptr) {
       GLOO_THROW_INVALID_OPERATION_EXCEPTION("RDMA device: ",
-                                             unusable(device, wanted.port));
+                                             whyUnusable(device, wanted.port));
     }
-    if (const std::string why = unusable(device, wanted.port); !why.empty()) {
+    if (const std::string why = whyUnusable(device, wanted.port);
+        !why.empty()) {
       GLOO_THROW_IO_EXCEPTION("RDMA device: ", why);
     }
     return device;
@@ -176,26 +143,79 @@ bool isNear(const RdmaDevice& device, const WantedPort& wanted) {
   return wanted.home >= 0 && device.node == wanted.home;
 }
 
+// Whether peers on other subnets may reach it.
+bool isRoutable(const RdmaDevice& device, const WantedPort& wanted) {
+  const Port& port = *findPort(device, wanted.port);
+  return !port.ethernet() ||
+         bestGid(port, [](const Gid& gid) {
+           return gid.type == GidType::kRoce2 && gid.routable();
+         }) != nullptr;
+}
+
 const RdmaDevice& firstUsable(const std::vector<RdmaDevice>& devices,
                               const WantedPort& wanted) {
+  const auto merit = [&](const RdmaDevice& device) {
+    return std::pair(isRoutable(device, wanted), isNear(device, wanted));
+  };
   const RdmaDevice* first = nullptr;
   for (const RdmaDevice& device : devices) {
-    const bool better =
-        first == nullptr || (isNear(device, wanted) && !isNear(*first, wanted));
-    if (better && unusable(device, wanted.port).empty()) {
+    if (whyUnusable(device, wanted.port).empty() &&
+        (first == nullptr || merit(device) > merit(*first))) {
       first = &device;
     }
   }
   if (first == nullptr) {
     GLOO_THROW_IO_EXCEPTION("No RDMA device can be used: ",
                             join(devices, [&](const RdmaDevice& device) {
-                              return unusable(device, wanted.port);
+                              return whyUnusable(device, wanted.port);
                             }));
   }
   return *first;
 }
 
+// Another one would do, but its address leaves no subnet.
+bool addressDecides(const std::vector<RdmaDevice>& devices,
+                    const RdmaDevice& chosen, const WantedPort& wanted) {
+  return isRoutable(chosen, wanted) &&
+         std::any_of(devices.begin(), devices.end(),
+                     [&](const RdmaDevice& device) {
+                       return whyUnusable(device, wanted.port).empty() &&
+                              !isRoutable(device, wanted);
+                     });
+}
+
 }  // namespace
+
+std::string whyUnusable(const RdmaDevice& device, int number) {
+  if (!device.error.empty()) {
+    return MakeString(device.name, ": ", device.error);
+  }
+  if (const std::string kind = device.foreign(); !kind.empty()) {
+    return MakeString(device.name, " is ", kind,
+                      "; this transport needs InfiniBand or RoCE");
+  }
+  const Port* port = findPort(device, number);
+  if (port == nullptr) {
+    return MakeString(device.name, " has no port ", number, " (it has 1 to ",
+                      device.ports.size(), ")");
+  }
+  if (!port->active()) {
+    return MakeString(
+        "port ", number, " of ", device.name, " is not active but ",
+        port->state,
+        port->ethernet()
+            ? ": is its network interface up (ip link set dev NAME up) and its "
+              "cable plugged in?"
+            : ": is its cable plugged in, and does a subnet manager (opensm) "
+              "run?");
+  }
+  if (port->ethernet() && bestGid(*port, &any) == nullptr) {
+    return MakeString("port ", number, " of ", device.name,
+                      " has no GID: give its network interface an address (ip "
+                      "address add 10.0.0.1/24 dev NAME)");
+  }
+  return std::string();
+}
 
 ChosenPort choosePort(const std::vector<RdmaDevice>& devices,
                       const WantedPort& wanted) {
@@ -215,12 +235,16 @@ ChosenPort choosePort(const std::vector<RdmaDevice>& devices,
   chosen.port = wanted.port;
   chosen.reason = MakeString(
       device.name, " port ", wanted.port, ": ",
-      named ? "as asked for"
-            : MakeString("the first ",
-                         isNear(device, wanted)
-                             ? MakeString("near NUMA node ", wanted.home, " ")
-                             : "",
-                         "whose port is active, of ", names(devices)));
+      named
+          ? "as asked for"
+          : MakeString(
+                "the first ",
+                isNear(device, wanted)
+                    ? MakeString("near NUMA node ", wanted.home, " ")
+                    : "",
+                "whose port is active",
+                addressDecides(devices, device, wanted) ? " and routable" : "",
+                ", of ", names(devices)));
   chooseAddress(chosen, *findPort(device, wanted.port), wanted.gidIndex);
   return chosen;
 }

@@ -58,8 +58,13 @@ std::vector<RdmaDevice> listDevices();
 // Returns what failed; empty: nothing.
 std::string readPorts(ibv_context* context, RdmaDevice& device);
 
+// Why this port cannot carry a queue pair now, and the remedy; empty: it can.
+std::string whyUnusable(const RdmaDevice& device, int port);
+
 struct WantedPort {
-  std::string device;  // empty: the first whose port is usable, near ones first
+  // Empty: the first whose port is usable; one that leaves its subnet before
+  // one that does not, then near ones.
+  std::string device;
   int port = 1;
   int gidIndex = -1;  // -1: choose
   int home = -1;      // the NUMA node of who will use it; -1: unknown

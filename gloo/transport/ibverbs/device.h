@@ -17,8 +17,9 @@ namespace ibverbs {
 // Which port to use, and how. Every limit is cut to what the device offers.
 // Value.
 struct attr {
-  // "mlx5_0"; empty: the first device whose port is active, of those near this
-  // thread's NUMA node if there are any.
+  // "mlx5_0"; empty: the first device whose port is active and, on Ethernet,
+  // has a GID: of those with a RoCE v2 address that leaves its subnet (or
+  // InfiniBand) if there are any, then of those near this thread's NUMA node.
   std::string name;
   int port = 1;
   // Of the port's GID table; -1: on Ethernet a RoCE v2 GID with an address that

@@ -28,7 +28,8 @@ struct attr {
 
   // Name or address of this host at which peers greet each other, by TCP; the
   // queue pairs are connected over that. Empty: the GID's own address if it is
-  // one, else what a tcp device would choose.
+  // one of this process's network namespace, else what a tcp device would
+  // choose.
   std::string hostname = {};
 
   // The path. See ibv_modify_qp(3).

@@ -134,6 +134,19 @@ TEST_F(VerbsLimitsTest, AWrongGidIndexListsTheGids) {
               AllOf(HasSubstr("index 77"), HasSubstr("RoCE v2")));
 }
 
+// The kernel's own link-local one, or one of another network namespace: peers
+// greet elsewhere.
+TEST_F(VerbsLimitsTest, AGidThatIsNoAddressOfThisProcess) {
+  for (const char* address : {"fe80::1", "2001:db8::1", "::ffff:192.0.2.1"}) {
+    FakeDevices devices = plainDevices();
+    devices.config.ports[0].addresses = {address};
+    devices.attr.hostname.clear();
+    start(devices);
+    works(2);
+    EXPECT_EQ(mistakesOfFakeVerbs(), "");
+  }
+}
+
 TEST_F(VerbsLimitsTest, APortThatIsDown) {
   start();
   fakeVerbs().setPort(1, IBV_PORT_DOWN);

@@ -116,14 +116,7 @@ void Adapter::checkSettings() const {
   }
 }
 
-// The kernel copies the parent's registered pages at a fork, or, where it is
-// too old for that, the library keeps them from the child.
 ContextHandle Adapter::open() {
-  static const int forkable = api().forkInit();
-  if (forkable != 0) {
-    GLOO_WARN("ibv_fork_init: ", base::errnoText(forkable),
-              ": a fork of this process may break its transfers");
-  }
   int count = 0;
   const std::unique_ptr<ibv_device*, decltype(api().freeDeviceList)> list(
       api().getDeviceList(&count), api().freeDeviceList);

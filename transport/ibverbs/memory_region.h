@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "gloo/config.h"
 #include "transport/base/link.h"
@@ -10,6 +11,10 @@
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::ibverbs {
+
+// For people: the limit of locked memory, to which drivers also count the
+// queues that they make, and how it is raised; empty: there is none.
+std::string lockedMemoryLimit();
 
 // Registered for one use: peers have no more rights than it needs, and none
 // once this is destroyed. Immutable.

@@ -11,6 +11,7 @@
 
 #include "gloo/common/error.h"
 #include "gloo/common/linux.h"
+#include "gloo/common/logging.h"
 #include "transport/base/topology.h"
 #include "transport/ibverbs/api.h"
 
@@ -86,6 +87,17 @@ std::string readDevice(ibv_device* handle, RdmaDevice& device) {
   return readPorts(context.get(), device);
 }
 
+// The kernel copies the parent's registered pages at a fork, or, where it is
+// too old for that, the library keeps them from the child: those that are
+// registered from now on.
+void prepareForForks() {
+  static const int error = api().forkInit();
+  if (error != 0) {
+    GLOO_WARN("ibv_fork_init: ", std::strerror(error),
+              ": a fork of this process may break its transfers");
+  }
+}
+
 }  // namespace
 
 const char* name(GidType type) {
@@ -144,6 +156,7 @@ std::string readPorts(ibv_context* context, RdmaDevice& device) {
 }
 
 std::vector<RdmaDevice> listDevices() {
+  prepareForForks();
   int count = 0;
   const std::unique_ptr<ibv_device*, decltype(api().freeDeviceList)> list(
       api().getDeviceList(&count), api().freeDeviceList);

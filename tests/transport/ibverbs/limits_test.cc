@@ -223,6 +223,13 @@ TEST_F(VerbsLimitsTest, LockedMemoryForBuffersOfThePair) {
               AllOf(HasSubstr("Cannot register"), HasSubstr("bytes")));
 }
 
+TEST_F(VerbsLimitsTest, MemoryThatCannotBeKeptFromChildrenNamesTheRemedy) {
+  start();
+  fakeVerbs().fail(FakeCall::kRegMr, EINVAL, 9);
+  EXPECT_THAT(connecting(), AllOf(HasSubstr("Invalid argument"),
+                                  HasSubstr("RDMAV_HUGEPAGES_SAFE=1")));
+}
+
 TEST_F(VerbsLimitsTest, LockedMemoryForAMessageNamesTheLimitAndKeepsThePair) {
   start();
   const SoftLimit limit(RLIMIT_MEMLOCK, 64 << 10);

@@ -173,6 +173,15 @@ TEST_F(VerbsLimitsTest, NoCompletionQueue) {
                                   HasSubstr("lower sendQueue and receives")));
 }
 
+// Drivers lock the memory of their queues.
+TEST_F(VerbsLimitsTest, NoCompletionQueueNamesTheLimitOfLockedMemory) {
+  start();
+  const SoftLimit limit(RLIMIT_MEMLOCK, 64 << 10);
+  fakeVerbs().fail(FakeCall::kCreateCq, ENOMEM, 9);
+  EXPECT_THAT(connecting(), AllOf(HasSubstr("no completion queue"),
+                                  HasSubstr("64 KiB"), HasSubstr("ulimit -l")));
+}
+
 TEST_F(VerbsLimitsTest, NoQueuePair) {
   start();
   fakeVerbs().fail(FakeCall::kCreateQp, ENOMEM, 99);

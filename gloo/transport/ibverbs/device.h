@@ -37,10 +37,12 @@ struct attr {
   int pkeyIndex = 0;     // of the port's table
   int serviceLevel = 0;  // 0 to 15
   int trafficClass = 0;  // 0 to 255: DSCP << 2 on RoCE v2; needs a GID
-  int hopLimit = 64;     // 1 to 255; needs a GID
+  // 1 to 255; InfiniBand with a GID (GRH) only: on RoCE the kernel takes the
+  // route's.
+  int hopLimit = 64;
   // A packet is sent again when it was not acknowledged for 4.096 us <<
-  // timeout, at most retryCount times. Together: longer than a cable may be
-  // unplugged (1 s), and short enough to tell within 5 s that it stays so.
+  // timeout, at most retryCount times; a device may wait up to four times as
+  // long. Together 1.9 to 7.5 s: longer than a cable may be unplugged (1 s).
   int timeout = 16;    // 1 to 31
   int retryCount = 6;  // 0 to 7; Soft-RoCE takes 7 for endlessly
   // Receivers are always ready, so these only matter if something is broken.

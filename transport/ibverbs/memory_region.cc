@@ -119,6 +119,12 @@ MemoryRegion::MemoryRegion(ibv_pd* pd, void* ptr, size_t bytes, Rights rights,
     mr_ = registerCuda(pd, ptr, bytes, rights, kind);
     return;
   }
+  if (internal::isManagedCuda(ptr)) {
+    GLOO_THROW_INVALID_OPERATION_EXCEPTION(
+        "The RDMA device cannot reach managed memory of CUDA: it would go on "
+        "using the pages of this moment after CUDA has moved them. Copy it to "
+        "host memory first, or use memory of the device (cudaMalloc)");
+  }
   mr_.reset(api().regMr(pd, ptr, bytes, accessFor(rights)));
   if (mr_ == nullptr) {
     const int error = errno;

@@ -23,7 +23,8 @@ class MemoryRegion final : public base::Region {
   // A region without bytes is not registered. Throws IoException with the
   // remedy; InvalidOperationException, with what is missing, for memory of a
   // CUDA device that cannot be reached: by a dma-buf, or by peer memory (a
-  // kernel module that makes addresses of the device registrable).
+  // kernel module that makes addresses of the device registrable), and for
+  // CUDA's managed memory.
   MemoryRegion(ibv_pd* pd, void* ptr, size_t bytes, base::Rights rights,
                const base::MemoryKind& kind = {});
 

@@ -213,7 +213,6 @@ int cudaDeviceOf(const void* ptr) {
     return -1;
   }
   unsigned type = 0;
-  unsigned managed = 0;
   int device = -1;
   const auto ask = [&](void* to, int attribute) {
     return driver->pointerGetAttribute(to, attribute, addressOf(ptr)) == 0;
@@ -221,9 +220,17 @@ int cudaDeviceOf(const void* ptr) {
   // Memory that CUDA does not know is an error to ask for.
   const bool isDevices =
       ask(&type, CudaDriver::kMemoryType) && type == CudaDriver::kTypeDevice &&
-      !(ask(&managed, CudaDriver::kIsManaged) && managed != 0) &&
-      ask(&device, CudaDriver::kDeviceOrdinal);
+      !isManagedCuda(ptr) && ask(&device, CudaDriver::kDeviceOrdinal);
   return isDevices ? device : -1;
+}
+
+bool isManagedCuda(const void* ptr) {
+  const CudaDriver* const driver = cudaDriver();
+  unsigned managed = 0;
+  return driver != nullptr &&
+         driver->pointerGetAttribute(&managed, CudaDriver::kIsManaged,
+                                     addressOf(ptr)) == 0 &&
+         managed != 0;
 }
 
 std::string copyCuda(int device, void* to, const void* from, size_t bytes) {

@@ -66,6 +66,10 @@ void replaceCudaDriver(const CudaDriver* driver);
 // memory too).
 int cudaDeviceOf(const void* ptr);
 
+// Memory that CUDA moves between the host and its devices: the processor may
+// use it, another device must not, since it knows the pages of one moment only.
+bool isManagedCuda(const void* ptr);
+
 // All of what follows is for memory of `device`, and returns what went wrong,
 // empty when nothing did.
 

@@ -26,10 +26,11 @@ char context;  // stands for one, and for a stream
 thread_local int pushed = 0;
 
 int pointerGetAttribute(void* data, int attribute, Address address) {
-  if (!fake().owns(address)) {
+  const bool managed = fake().manages(address);
+  if (!fake().owns(address) && !managed) {
     return kInvalidValue;  // as for all memory that CUDA did not make
   }
-  int value = 0;
+  int value = managed ? 1 : 0;
   if (attribute == CudaDriver::kMemoryType) {
     value = CudaDriver::kTypeDevice;
   } else if (attribute == CudaDriver::kDeviceOrdinal) {
@@ -162,6 +163,11 @@ void* FakeCuda::allocate(size_t bytes) {
   const size_t at = used_.fetch_add(whole);
   EXPECT_LE(at + whole, kBytes);
   return device_ + at;
+}
+
+void FakeCuda::manage(const void* ptr, size_t bytes) {
+  managed_ = reinterpret_cast<uint64_t>(ptr);
+  managedBytes_ = bytes;
 }
 
 void FakeCuda::write(void* to, const std::vector<char>& bytes) {

@@ -44,6 +44,8 @@ class FakeCuda {
 
   // Memory of the device; at most 64 MiB in all.
   void* allocate(size_t bytes);
+  // From now on the driver says that it manages this memory of the host's.
+  void manage(const void* ptr, size_t bytes);
   void write(void* to, const std::vector<char>& bytes);
   std::vector<char> read(const void* from, size_t bytes) const;
 
@@ -55,6 +57,9 @@ class FakeCuda {
 
   // ---- For devices in memory and the driver's functions.
   bool owns(uint64_t address) const;
+  bool manages(uint64_t address) const {
+    return address - managed_ < managedBytes_;
+  }
   // Where the processor finds what is at this address, of the device or not.
   static char* reach(uint64_t address);
   // A new descriptor of the pages that begin there; -1: they are none.
@@ -71,6 +76,8 @@ class FakeCuda {
   char* device_ = nullptr;   // without any access
   char* visible_ = nullptr;  // the same pages
   std::atomic<size_t> used_;
+  std::atomic<uint64_t> managed_{0};
+  std::atomic<size_t> managedBytes_{0};
   // The offset of what a descriptor was last exported for; ranks are threads.
   mutable std::mutex mutex_;
   std::map<int, uint64_t> exportedAt_;

@@ -89,6 +89,16 @@ TEST(RdmaReport, SaysWhyAWantedPortCannotBeUsed) {
   EXPECT_THAT(out.str(), HasSubstr("does a subnet manager"));
 }
 
+TEST(RdmaReport, SaysThatAPortHasNoGid) {
+  FakeVerbsConfig config;
+  config.ports[0].addresses.clear();
+  const FakeVerbs fake(config);
+  std::ostringstream out;
+  EXPECT_FALSE(gloo_info::printRdma(out, {}));
+  EXPECT_THAT(out.str(), HasSubstr("      cannot be used: port 1 of fake0 has "
+                                   "no GID: give its network interface"));
+}
+
 TEST(RdmaReport, SaysThatADeviceIsOfAnotherKind) {
   FakeVerbsConfig config;
   config.transport = IBV_TRANSPORT_UNSPECIFIED;

@@ -18,7 +18,8 @@ namespace ibverbs = gloo::transport::ibverbs;
 
 int mtuBytes(ibv_mtu mtu) { return 128 << static_cast<int>(mtu); }
 
-void printPort(std::ostream& out, const ibverbs::Port& port) {
+void printPort(std::ostream& out, const ibverbs::RdmaDevice& device,
+               const ibverbs::Port& port) {
   out << "    port " << port.number << ": " << port.state << ", "
       << (port.ethernet() ? "Ethernet" : "InfiniBand") << ", MTU "
       << mtuBytes(port.attr.active_mtu) << " of " << mtuBytes(port.attr.max_mtu)
@@ -29,6 +30,10 @@ void printPort(std::ostream& out, const ibverbs::Port& port) {
   out << "\n";
   for (const ibverbs::Gid& gid : port.gids) {
     out << "      GID " << gid.str() << "\n";
+  }
+  const std::string why = ibverbs::whyUnusable(device, port.number);
+  if (!why.empty()) {
+    out << "      cannot be used: " << why << "\n";
   }
 }
 
@@ -76,7 +81,7 @@ void printDevice(std::ostream& out, const ibverbs::RdmaDevice& device) {
   out << "\n";
   printOffers(out, attr);
   for (const ibverbs::Port& port : device.ports) {
-    printPort(out, port);
+    printPort(out, device, port);
   }
 }
 

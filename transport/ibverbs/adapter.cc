@@ -6,7 +6,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
 #include "gloo/common/error.h"
@@ -76,6 +75,7 @@ Adapter::Adapter(const attr& wanted)
           (checkSettings(),
            choosePort(listDevices(), {wanted.name, wanted.port, wanted.index,
                                       base::Topology::instance().home()}))),
+      first_(chosen_),
       context_(open()),
       pd_(require(api().allocPd(context_.get()), "a protection domain",
                   chosen_.device)),
@@ -116,14 +116,7 @@ void Adapter::checkSettings() const {
   }
 }
 
-// The kernel copies the parent's registered pages at a fork, or, where it is
-// too old for that, the library keeps them from the child.
 ContextHandle Adapter::open() {
-  static const int forkable = api().forkInit();
-  if (forkable != 0) {
-    GLOO_WARN("ibv_fork_init: ", base::errnoText(forkable),
-              ": a fork of this process may break its transfers");
-  }
   int count = 0;
   const std::unique_ptr<ibv_device*, decltype(api().freeDeviceList)> list(
       api().getDeviceList(&count), api().freeDeviceList);
@@ -160,21 +153,26 @@ int Adapter::queryPort() {
 }
 
 void Adapter::refresh() {
-  if (const int error = queryPort(); error != 0) {
+  RdmaDevice now;
+  now.attr = device_;
+  const int error = queryPort();
+  const std::string why =
+      error != 0 ? base::errnoText(error) : readPorts(context_.get(), now);
+  if (!why.empty()) {
     GLOO_WARN("Cannot query port ", chosen_.port, " of RDMA device ",
-              chosen_.device, ": ", base::errnoText(error));
+              chosen_.device, ": ", why);
+    return;
   }
   if (chosen_.gidIndex < 0) {
     return;
   }
-  ibv_gid gid{};  // an entry without one is all zeros, or an error
-  const bool read =
-      api().queryGid(context_.get(), static_cast<uint8_t>(chosen_.port),
-                     chosen_.gidIndex, &gid) == 0;
-  constexpr ibv_gid kNone{};
-  gidLost_ = !read || std::memcmp(gid.raw, kNone.raw, sizeof(gid.raw)) == 0;
+  const Gid* const gid =
+      findGidAgain(first_, now.ports[static_cast<size_t>(chosen_.port) - 1],
+                   settings_.index >= 0);
+  gidLost_ = gid == nullptr;
   if (!gidLost_) {
-    chosen_.gid.raw = gid;
+    chosen_.gidIndex = gid->index;
+    chosen_.gid = *gid;
   }
 }
 

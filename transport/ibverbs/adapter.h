@@ -27,8 +27,8 @@ class Adapter {
   uint64_t maxMessage() const;
   int speedMbps() const;
 
-  // The port may have another address by now, which queue pairs made later
-  // tell their peers.
+  // The port may have another address by now, or the same at another index,
+  // which queue pairs made later use.
   void refresh();
   // Throws IoException when the port has lost its address.
   void requireAddress() const;
@@ -45,6 +45,7 @@ class Adapter {
 
   attr settings_;
   ChosenPort chosen_;
+  const ChosenPort first_;  // when this was made
   bool gidLost_ = false;
   ContextHandle context_;
   ibv_device_attr device_{};

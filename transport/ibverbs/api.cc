@@ -75,7 +75,6 @@ void resolveDevice(Resolver& from, Api& api, Hidden& hidden) {
   from.required(api.queryDevice, "ibv_query_device");
   from.required(hidden.queryPort, "ibv_query_port");
   api.queryPort = &queryPort;
-  from.required(api.queryGid, "ibv_query_gid");
   from.required(hidden.queryGidTable, "_ibv_query_gid_table");
   api.queryGidTable = &queryGidTable;
   from.required(api.getAsyncEvent, "ibv_get_async_event");

@@ -29,7 +29,6 @@ struct Api {
   decltype(&::ibv_query_device) queryDevice = nullptr;
   int (*queryPort)(ibv_context* context, uint8_t port,
                    ibv_port_attr* attr) = nullptr;
-  decltype(&::ibv_query_gid) queryGid = nullptr;
   // The valid entries of all ports; returns their number or a negative errno.
   ssize_t (*queryGidTable)(ibv_context* context, ibv_gid_entry* entries,
                            size_t maxEntries) = nullptr;

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string>
 #include <utility>
 
 #include "gloo/common/error.h"
 #include "transport/base/socket.h"
+#include "transport/ibverbs/memory_region.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::ibverbs {
@@ -53,12 +55,16 @@ CompletionQueues::Queue& CompletionQueues::add(int entries) {
   }
   if (queue.cq == nullptr || queue.cq->cqe < entries) {
     const int error = queue.cq == nullptr ? errno : ENOMEM;
+    const std::string limit = queue.cq == nullptr && error == ENOMEM
+                                  ? lockedMemoryLimit()
+                                  : std::string();
     GLOO_THROW_IO_EXCEPTION(
         "RDMA device ", adapter_.chosen().device,
         " has no completion queue for ", entries,
         " more requests: ", base::errnoText(error),
         " (lower sendQueue and receives of the device's attributes, or use "
-        "fewer contexts)");
+        "fewer contexts",
+        limit.empty() ? "" : "; " + limit, ")");
   }
   queues_.push_back(std::move(queue));
   return queues_.back();

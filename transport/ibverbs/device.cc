@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <net/if.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -9,6 +10,7 @@
 
 #include "gloo/common/error.h"
 #include "gloo/common/linux.h"
+#include "gloo/common/logging.h"
 #include "gloo/internal/cuda.h"
 #include "gloo/transport/tcp/device.h"
 #include "transport/base/device.h"
@@ -39,18 +41,47 @@ base::SocketAddress addressOf(const Gid& gid) {
   return base::SocketAddress(reinterpret_cast<sockaddr*>(&v6), sizeof(v6));
 }
 
+// The kernel lists GIDs that are no address of this process: of interfaces in
+// another network namespace, and the link-local one that it makes of the
+// device's number, whatever addresses the interface has.
+bool canListenOn(const base::SocketAddress& address) {
+  const base::UniqueFd socket(
+      ::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return socket && ::bind(socket.get(), address.get(), address.length()) == 0;
+}
+
+base::SocketAddress tcpAddress(const std::string& host) {
+  const tcp::attr found = tcp::CreateDeviceAttr(tcp::attr(host.c_str()));
+  return base::SocketAddress(reinterpret_cast<const sockaddr*>(&found.ai_addr),
+                             static_cast<socklen_t>(found.ai_addrlen));
+}
+
+base::SocketAddress insteadOf(const ChosenPort& chosen) {
+  const std::string what =
+      MakeString("GID ", chosen.gid.str(), " of RDMA device ", chosen.device,
+                 " is no address of this process's network namespace");
+  try {
+    const base::SocketAddress address = tcpAddress(std::string());
+    GLOO_INFO(what, ": peers greet at ", address.str());
+    return address;
+  } catch (const Exception& e) {
+    GLOO_THROW_IO_EXCEPTION(
+        what, ", and peers can greet at no other one: ", e.what(),
+        ". Give an interface an address, or name one as hostname of the "
+        "device's attributes");
+  }
+}
+
 // Where peers greet this device.
 base::SocketAddress greetingAddress(const Adapter& adapter) {
   const std::string& host = adapter.settings().hostname;
   if (host.empty() && adapter.chosen().gidIndex >= 0) {
     const base::SocketAddress own = addressOf(adapter.chosen().gid);
     if (own.length() > 0) {
-      return own;
+      return canListenOn(own) ? own : insteadOf(adapter.chosen());
     }
   }
-  const tcp::attr found = tcp::CreateDeviceAttr(tcp::attr(host.c_str()));
-  return base::SocketAddress(reinterpret_cast<const sockaddr*>(&found.ai_addr),
-                             static_cast<socklen_t>(found.ai_addrlen));
+  return tcpAddress(host);
 }
 
 // As far as it can be known before any memory is registered.

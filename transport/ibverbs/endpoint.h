@@ -74,6 +74,7 @@ class Endpoint {
   // Afterwards nothing of the device touches any memory for this queue pair.
   void destroy();
   bool destroyed() const { return !qp_; }
+  uint16_t lid() const { return qp_.lid(); }
 
   // REQUIRE !destroyed().
   ReceiveRing& receives() { return receives_; }

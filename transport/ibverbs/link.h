@@ -69,6 +69,8 @@ class VerbsLink final : public base::Link {
   bool owns(const ibv_qp* qp) const {
     return !endpoint_->destroyed() && endpoint_->qp() == qp;
   }
+  // Of our port, at which the peer sends.
+  uint16_t lid() const { return endpoint_->lid(); }
   // The queue pair has failed: now, or soon, unless the peer says why first.
   void fail(const std::string& why);
   void suspect(const std::string& why);

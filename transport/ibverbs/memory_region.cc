@@ -34,20 +34,23 @@ unsigned accessFor(Rights rights) {
 }
 
 std::string remedy(int error) {
-  if (error == EFAULT) {
-    return " (the memory is not mapped, or may not be written)";
+  switch (error) {
+    case EFAULT:
+      return " (the memory is not mapped, or may not be written)";
+    case EINVAL:  // ibv_fork_init has libibverbs do madvise for small pages
+      return " (in hugepages, on a kernel that does not copy locked memory at "
+             "a "
+             "fork? Then set RDMAV_HUGEPAGES_SAFE=1 in the environment)";
+    case ENOMEM:
+    case EAGAIN:
+    case EPERM: {
+      const std::string limit = lockedMemoryLimit();
+      return limit.empty() ? " (out of memory, or of the device's regions)"
+                           : " (" + limit + ")";
+    }
+    default:
+      return std::string();
   }
-  rlimit limit{};
-  if ((error != ENOMEM && error != EAGAIN && error != EPERM) ||
-      getrlimit(RLIMIT_MEMLOCK, &limit) != 0) {
-    return std::string();
-  }
-  return limit.rlim_cur == RLIM_INFINITY
-             ? " (out of memory, or of the device's regions)"
-             : MakeString(" (the limit of locked memory is ",
-                          limit.rlim_cur >> 10,
-                          " KiB: raise it, ulimit -l unlimited, or in a "
-                          "container --ulimit memlock=-1)");
 }
 
 // Null, and why.
@@ -94,6 +97,17 @@ MrHandle registerCuda(ibv_pd* pd, void* ptr, size_t bytes, Rights rights,
 
 }  // namespace
 
+std::string lockedMemoryLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 ||
+      limit.rlim_cur == RLIM_INFINITY) {
+    return std::string();
+  }
+  return MakeString("the limit of locked memory is ", limit.rlim_cur >> 10,
+                    " KiB: raise it, ulimit -l unlimited, or in a container "
+                    "--ulimit memlock=-1");
+}
+
 MemoryRegion::MemoryRegion(ibv_pd* pd, void* ptr, size_t bytes, Rights rights,
                            const base::MemoryKind& kind)
     : address_(reinterpret_cast<uintptr_t>(ptr)),
@@ -104,6 +118,12 @@ MemoryRegion::MemoryRegion(ibv_pd* pd, void* ptr, size_t bytes, Rights rights,
   if (!isHosts_) {
     mr_ = registerCuda(pd, ptr, bytes, rights, kind);
     return;
+  }
+  if (internal::isManagedCuda(ptr)) {
+    GLOO_THROW_INVALID_OPERATION_EXCEPTION(
+        "The RDMA device cannot reach managed memory of CUDA: it would go on "
+        "using the pages of this moment after CUDA has moved them. Copy it to "
+        "host memory first, or use memory of the device (cudaMalloc)");
   }
   mr_.reset(api().regMr(pd, ptr, bytes, accessFor(rights)));
   if (mr_ == nullptr) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "gloo/config.h"
 #include "transport/base/link.h"
@@ -11,6 +12,10 @@
 GLOO_NAMESPACE_BEGIN
 namespace transport::ibverbs {
 
+// For people: the limit of locked memory, to which drivers also count the
+// queues that they make, and how it is raised; empty: there is none.
+std::string lockedMemoryLimit();
+
 // Registered for one use: peers have no more rights than it needs, and none
 // once this is destroyed. Immutable.
 class MemoryRegion final : public base::Region {
@@ -18,7 +23,8 @@ class MemoryRegion final : public base::Region {
   // A region without bytes is not registered. Throws IoException with the
   // remedy; InvalidOperationException, with what is missing, for memory of a
   // CUDA device that cannot be reached: by a dma-buf, or by peer memory (a
-  // kernel module that makes addresses of the device registrable).
+  // kernel module that makes addresses of the device registrable), and for
+  // CUDA's managed memory.
   MemoryRegion(ibv_pd* pd, void* ptr, size_t bytes, base::Rights rights,
                const base::MemoryKind& kind = {});
 

@@ -289,7 +289,21 @@ void VerbsPoller::onPortEvent(ibv_event_type type, const std::string& what) {
   }
   if (type != IBV_EVENT_PORT_ERR) {
     adapter_.refresh();
+    checkLid();
   }
+}
+
+// Peers go on sending to the old one, and from there nothing comes any more.
+void VerbsPoller::checkLid() {
+  const uint16_t now = adapter_.port().lid;
+  forEachLink([&](VerbsLink& link) {
+    if (const uint16_t before = link.lid(); before != now && now != 0) {
+      link.fail(MakeString("port ", adapter_.chosen().port, " of RDMA device ",
+                           adapter_.chosen().device, " has LID ", now,
+                           " now, and no longer ", before,
+                           ", to which the peer sends: make a new context"));
+    }
+  });
 }
 
 // By when a request has arrived or failed, now that the port is up: a device

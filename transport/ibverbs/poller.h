@@ -94,6 +94,7 @@ class VerbsPoller final : public base::Poller {
   void onEvent(const ibv_async_event& event);
   void onPortEvent(ibv_event_type type, const std::string& what);
   std::chrono::milliseconds retryTime() const;
+  void checkLid();
   void checkPort();
   template <typename Call>
   void forEachLink(const Call& call);

@@ -11,6 +11,7 @@
 
 #include "gloo/common/error.h"
 #include "gloo/common/linux.h"
+#include "gloo/common/logging.h"
 #include "transport/base/topology.h"
 #include "transport/ibverbs/api.h"
 
@@ -72,22 +73,6 @@ std::string readGids(ibv_context* context, std::vector<Port>& ports) {
   return std::string();
 }
 
-std::string readPorts(ibv_context* context, RdmaDevice& device) {
-  for (int number = 1; number <= device.attr.phys_port_cnt; number++) {
-    Port port;
-    port.number = number;
-    const int error =
-        api().queryPort(context, static_cast<uint8_t>(number), &port.attr);
-    if (error != 0) {
-      return MakeString("its port ", number,
-                        " cannot be read: ", std::strerror(error));
-    }
-    port.state = api().portStateStr(port.attr.state);
-    device.ports.push_back(std::move(port));
-  }
-  return readGids(context, device.ports);
-}
-
 std::string readDevice(ibv_device* handle, RdmaDevice& device) {
   const std::unique_ptr<ibv_context, decltype(api().closeDevice)> context(
       api().openDevice(handle), api().closeDevice);
@@ -100,6 +85,17 @@ std::string readDevice(ibv_device* handle, RdmaDevice& device) {
     return MakeString("it cannot be queried: ", std::strerror(error));
   }
   return readPorts(context.get(), device);
+}
+
+// The kernel copies the parent's registered pages at a fork, or, where it is
+// too old for that, the library keeps them from the child: those that are
+// registered from now on.
+void prepareForForks() {
+  static const int error = api().forkInit();
+  if (error != 0) {
+    GLOO_WARN("ibv_fork_init: ", std::strerror(error),
+              ": a fork of this process may break its transfers");
+  }
 }
 
 }  // namespace
@@ -143,7 +139,24 @@ std::string RdmaDevice::foreign() const {
   }
 }
 
+std::string readPorts(ibv_context* context, RdmaDevice& device) {
+  for (int number = 1; number <= device.attr.phys_port_cnt; number++) {
+    Port port;
+    port.number = number;
+    const int error =
+        api().queryPort(context, static_cast<uint8_t>(number), &port.attr);
+    if (error != 0) {
+      return MakeString("its port ", number,
+                        " cannot be read: ", std::strerror(error));
+    }
+    port.state = api().portStateStr(port.attr.state);
+    device.ports.push_back(std::move(port));
+  }
+  return readGids(context, device.ports);
+}
+
 std::vector<RdmaDevice> listDevices() {
+  prepareForForks();
   int count = 0;
   const std::unique_ptr<ibv_device*, decltype(api().freeDeviceList)> list(
       api().getDeviceList(&count), api().freeDeviceList);

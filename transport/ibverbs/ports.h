@@ -54,8 +54,17 @@ struct RdmaDevice {
 // library is missing or the devices cannot be listed.
 std::vector<RdmaDevice> listDevices();
 
+// Reads the ports of an opened device, whose attr is there, with their GIDs.
+// Returns what failed; empty: nothing.
+std::string readPorts(ibv_context* context, RdmaDevice& device);
+
+// Why this port cannot carry a queue pair now, and the remedy; empty: it can.
+std::string whyUnusable(const RdmaDevice& device, int port);
+
 struct WantedPort {
-  std::string device;  // empty: the first whose port is usable, near ones first
+  // Empty: the first whose port is usable; one that leaves its subnet before
+  // one that does not, then near ones.
+  std::string device;
   int port = 1;
   int gidIndex = -1;  // -1: choose
   int home = -1;      // the NUMA node of who will use it; -1: unknown
@@ -78,6 +87,14 @@ struct ChosenPort {
 // port or GID that does not exist, IoException when none can be used now.
 ChosenPort choosePort(const std::vector<RdmaDevice>& devices,
                       const WantedPort& wanted);
+
+// The GID for queue pairs to come of a port that has changed since `first` was
+// chosen (gidIndex >= 0), of `now`'s: the same one, of the same interface,
+// whatever its index is by now. Without it, what is at the index if that was
+// asked for, or on InfiniBand; else the best one that reaches as far, of the
+// same version of RoCE, as the peers have that. Null: there is none.
+const Gid* findGidAgain(const ChosenPort& first, const Port& now,
+                        bool indexWanted);
 
 }  // namespace transport::ibverbs
 GLOO_NAMESPACE_END

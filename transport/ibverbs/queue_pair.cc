@@ -31,6 +31,7 @@ QueuePair::QueuePair(Adapter& adapter, CompletionQueues& queues,
       entries_(wanted.sends + wanted.receives),
       cq_((adapter.requireAddress(), queues.reserve(entries_))),
       psn_(static_cast<uint32_t>(base::randomNonce()) & 0xffffff),
+      lid_(adapter.port().lid),
       mtu_(adapter.mtu()) {
   try {
     create(wanted);
@@ -93,7 +94,7 @@ void QueuePair::destroy() {
 
 QpAddress QueuePair::address() const {
   QpAddress address;
-  address.lid = adapter_.port().lid;
+  address.lid = lid_;
   address.mtu = static_cast<uint8_t>(mtu_);
   address.global = adapter_.chosen().gidIndex >= 0;
   address.qpn = qp_->qp_num;

@@ -30,6 +30,8 @@ class QueuePair {
   explicit operator bool() const { return qp_ != nullptr; }
   const ibv_cq* cq() const { return cq_; }
   uint32_t inlineBytes() const { return inlineBytes_; }
+  // At which the peer sends to it.
+  uint16_t lid() const { return lid_; }
 
   // Ours; its limits are the caller's to fill in.
   QpAddress address() const;
@@ -56,7 +58,8 @@ class QueuePair {
   QpHandle qp_;
   uint32_t inlineBytes_ = 0;
   const uint32_t psn_;
-  // As the peer is told: the port's may be another one when it has answered.
+  // As the peer is told: the port's may be others when it has answered.
+  const uint16_t lid_;
   const ibv_mtu mtu_;
 };
 

@@ -17,8 +17,9 @@ namespace ibverbs {
 // Which port to use, and how. Every limit is cut to what the device offers.
 // Value.
 struct attr {
-  // "mlx5_0"; empty: the first device whose port is active, of those near this
-  // thread's NUMA node if there are any.
+  // "mlx5_0"; empty: the first device whose port is active and, on Ethernet,
+  // has a GID: of those with a RoCE v2 address that leaves its subnet (or
+  // InfiniBand) if there are any, then of those near this thread's NUMA node.
   std::string name;
   int port = 1;
   // Of the port's GID table; -1: on Ethernet a RoCE v2 GID with an address that
@@ -27,7 +28,8 @@ struct attr {
 
   // Name or address of this host at which peers greet each other, by TCP; the
   // queue pairs are connected over that. Empty: the GID's own address if it is
-  // one, else what a tcp device would choose.
+  // one of this process's network namespace, else what a tcp device would
+  // choose.
   std::string hostname = {};
 
   // The path. See ibv_modify_qp(3).
@@ -35,10 +37,12 @@ struct attr {
   int pkeyIndex = 0;     // of the port's table
   int serviceLevel = 0;  // 0 to 15
   int trafficClass = 0;  // 0 to 255: DSCP << 2 on RoCE v2; needs a GID
-  int hopLimit = 64;     // 1 to 255; needs a GID
+  // 1 to 255; InfiniBand with a GID (GRH) only: on RoCE the kernel takes the
+  // route's.
+  int hopLimit = 64;
   // A packet is sent again when it was not acknowledged for 4.096 us <<
-  // timeout, at most retryCount times. Together: longer than a cable may be
-  // unplugged (1 s), and short enough to tell within 5 s that it stays so.
+  // timeout, at most retryCount times; a device may wait up to four times as
+  // long. Together 1.9 to 7.5 s: longer than a cable may be unplugged (1 s).
   int timeout = 16;    // 1 to 31
   int retryCount = 6;  // 0 to 7; Soft-RoCE takes 7 for endlessly
   // Receivers are always ready, so these only matter if something is broken.

@@ -96,8 +96,12 @@ int queryDevice(ibv_context*, ibv_device_attr* attr) {
   return 0;
 }
 
+int versionsOf(const FakePort& port) {
+  return port.ethernet ? static_cast<int>(port.versions.size()) : 1;
+}
+
 int gidsOf(const FakePort& port) {
-  return static_cast<int>(port.addresses.size()) * (port.ethernet ? 2 : 1);
+  return static_cast<int>(port.addresses.size()) * versionsOf(port);
 }
 
 int queryPort(ibv_context*, uint8_t number, ibv_port_attr* attr) {
@@ -122,17 +126,19 @@ int queryPort(ibv_context*, uint8_t number, ibv_port_attr* attr) {
   return 0;
 }
 
+const std::string& addressAt(const FakePort& port, int index) {
+  return port.addresses[static_cast<size_t>(index / versionsOf(port))];
+}
+
 ibv_gid_entry gidAt(const FakePort& port, int number, int index) {
   ibv_gid_entry entry{};
-  const int versions = port.ethernet ? 2 : 1;
-  const std::string& address =
-      port.addresses[static_cast<size_t>(index / versions)];
-  inet_pton(AF_INET6, address.c_str(), entry.gid.raw);
+  const auto version = static_cast<size_t>(index % versionsOf(port));
+  inet_pton(AF_INET6, addressAt(port, index).c_str(), entry.gid.raw);
   entry.gid_index = static_cast<uint32_t>(index);
   entry.port_num = static_cast<uint32_t>(number);
-  entry.gid_type = !port.ethernet   ? IBV_GID_TYPE_IB
-                   : index % 2 == 0 ? IBV_GID_TYPE_ROCE_V1
-                                    : IBV_GID_TYPE_ROCE_V2;
+  entry.gid_type = !port.ethernet                ? IBV_GID_TYPE_IB
+                   : port.versions[version] == 1 ? IBV_GID_TYPE_ROCE_V1
+                                                 : IBV_GID_TYPE_ROCE_V2;
   return entry;
 }
 
@@ -144,22 +150,17 @@ ssize_t queryGidTable(ibv_context*, ibv_gid_entry* entries, size_t maxEntries) {
   size_t count = 0;
   for (size_t i = 0; i < fabric().ports.size(); i++) {
     const FakePort& port = fabric().ports[i];
-    for (int index = 0; index < gidsOf(port) && count < maxEntries; index++) {
+    for (int index = 0; index < gidsOf(port); index++) {
+      if (addressAt(port, index).empty()) {
+        continue;
+      }
+      if (count == maxEntries) {
+        return -EINVAL;  // as the kernel does: the table is longer
+      }
       entries[count++] = gidAt(port, static_cast<int>(i) + 1, index);
     }
   }
   return static_cast<ssize_t>(count);
-}
-
-int queryGid(ibv_context*, uint8_t number, int index, ibv_gid* gid) {
-  Lock lock(fabric().mutex);
-  if (number < 1 || number > fabric().ports.size() || index < 0 ||
-      index >= gidsOf(fabric().ports[number - 1u])) {
-    errno = EINVAL;
-    return -1;
-  }
-  *gid = gidAt(fabric().ports[number - 1u], number, index).gid;
-  return 0;
 }
 
 // Of the object that it concerns; null: a port or the device.
@@ -261,7 +262,6 @@ void fillDeviceCalls(transport::ibverbs::Api& api) {
   api.closeDevice = &closeDevice;
   api.queryDevice = &queryDevice;
   api.queryPort = &queryPort;
-  api.queryGid = &queryGid;
   api.queryGidTable = &queryGidTable;
   api.getAsyncEvent = &getAsyncEvent;
   api.ackAsyncEvent = &ackAsyncEvent;

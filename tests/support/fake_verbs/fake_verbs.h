@@ -28,8 +28,10 @@ struct FakePort {
   uint16_t lid = 0;
   ibv_mtu mtu = IBV_MTU_4096;
   uint32_t maxMessageBytes = 1 << 30;
-  // Every address is a GID as RoCE v1 and as v2 (on InfiniBand as itself).
+  // Every address is a GID of each of these versions of RoCE (on InfiniBand as
+  // itself); an empty one leaves its places empty.
   std::vector<std::string> addresses = {"fe80::1", "::ffff:10.0.0.1"};
+  std::vector<int> versions = {1, 2};
 };
 
 struct FakeVerbsConfig {

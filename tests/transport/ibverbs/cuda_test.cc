@@ -137,6 +137,51 @@ TEST_F(CudaMemoryTest, MessagesFromAHostToADevice) {
   EXPECT_EQ(cuda_->counts().copies, 3);
 }
 
+// It is registered for nothing: what is copied works.
+TEST_F(CudaMemoryTest, ManagedMemoryIsRefusedWhereItWouldBeRegistered) {
+  start();
+  constexpr size_t kBytes = 1 << 20;
+  std::vector<char> managed(kBytes);
+  cuda_->manage(managed.data(), kBytes);
+  run([&](const ContextPtr& context) {
+    if (context->rank == 1) {
+      awaitSignal(context, 0);
+      meet(context);
+      return;
+    }
+    const auto buffer = context->createUnboundBuffer(managed.data(), kBytes);
+    const auto refused = [](const std::function<void()>& call) {
+      try {
+        call();
+      } catch (const InvalidOperationException& e) {
+        return std::string(e.what());
+      }
+      return std::string("not refused");
+    };
+    const auto matches = AllOf(HasSubstr("managed memory of CUDA"),
+                               HasSubstr("Copy it to host memory"));
+    EXPECT_THAT(refused([&] { buffer->recv(1, 1, 0, kBytes); }), matches);
+    EXPECT_THAT(refused([&] { buffer->send(1, 2, 0, kBytes); }), matches);
+    EXPECT_THAT(refused([&] { buffer->getRemoteKey(); }), matches);
+    signal(context, 1);
+    meet(context);
+  });
+  run([&](const ContextPtr& context) {
+    if (context->rank == 0) {
+      const auto buffer = context->createUnboundBuffer(managed.data(), kBytes);
+      managed[5] = 'm';
+      buffer->send(1, 1, 5, 1);
+      EXPECT_TRUE(buffer->waitSend());
+    } else {
+      Message in(context, 1);
+      in.buffer->recv(0, 1);
+      EXPECT_TRUE(in.buffer->waitRecv());
+      EXPECT_EQ(in.bytes[0], 'm');
+    }
+    meet(context);
+  });
+}
+
 TEST_F(CudaMemoryTest, MessagesOverDevicesThatTakeTheirTime) {
   devices_ = asynchronousDevices(7);
   start();

@@ -134,6 +134,19 @@ TEST_F(VerbsLimitsTest, AWrongGidIndexListsTheGids) {
               AllOf(HasSubstr("index 77"), HasSubstr("RoCE v2")));
 }
 
+// The kernel's own link-local one, or one of another network namespace: peers
+// greet elsewhere.
+TEST_F(VerbsLimitsTest, AGidThatIsNoAddressOfThisProcess) {
+  for (const char* address : {"fe80::1", "2001:db8::1", "::ffff:192.0.2.1"}) {
+    FakeDevices devices = plainDevices();
+    devices.config.ports[0].addresses = {address};
+    devices.attr.hostname.clear();
+    start(devices);
+    works(2);
+    EXPECT_EQ(mistakesOfFakeVerbs(), "");
+  }
+}
+
 TEST_F(VerbsLimitsTest, APortThatIsDown) {
   start();
   fakeVerbs().setPort(1, IBV_PORT_DOWN);
@@ -158,6 +171,15 @@ TEST_F(VerbsLimitsTest, NoCompletionQueue) {
   fakeVerbs().fail(FakeCall::kCreateCq, ENOMEM, 9);
   EXPECT_THAT(connecting(), AllOf(HasSubstr("no completion queue"),
                                   HasSubstr("lower sendQueue and receives")));
+}
+
+// Drivers lock the memory of their queues.
+TEST_F(VerbsLimitsTest, NoCompletionQueueNamesTheLimitOfLockedMemory) {
+  start();
+  const SoftLimit limit(RLIMIT_MEMLOCK, 64 << 10);
+  fakeVerbs().fail(FakeCall::kCreateCq, ENOMEM, 9);
+  EXPECT_THAT(connecting(), AllOf(HasSubstr("no completion queue"),
+                                  HasSubstr("64 KiB"), HasSubstr("ulimit -l")));
 }
 
 TEST_F(VerbsLimitsTest, NoQueuePair) {
@@ -208,6 +230,13 @@ TEST_F(VerbsLimitsTest, LockedMemoryForBuffersOfThePair) {
   fakeVerbs().fail(FakeCall::kRegMr, ENOMEM, 9);
   EXPECT_THAT(connecting(),
               AllOf(HasSubstr("Cannot register"), HasSubstr("bytes")));
+}
+
+TEST_F(VerbsLimitsTest, MemoryThatCannotBeKeptFromChildrenNamesTheRemedy) {
+  start();
+  fakeVerbs().fail(FakeCall::kRegMr, EINVAL, 9);
+  EXPECT_THAT(connecting(), AllOf(HasSubstr("Invalid argument"),
+                                  HasSubstr("RDMAV_HUGEPAGES_SAFE=1")));
 }
 
 TEST_F(VerbsLimitsTest, LockedMemoryForAMessageNamesTheLimitAndKeepsThePair) {

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "gloo/common/error.h"
 #include "transport/ibverbs/api.h"
 #include "transport/ibverbs/ports.h"
@@ -91,6 +94,48 @@ TEST(PortChoice, TheFirstDeviceWithAnActivePort) {
   EXPECT_THAT(chosen.reason, HasSubstr("the first whose port is active"));
 }
 
+RdmaDevice without(RdmaDevice device, const std::vector<int>& indices) {
+  std::vector<Gid>& gids = device.ports[0].gids;
+  std::erase_if(gids, [&](const Gid& gid) {
+    return std::find(indices.begin(), indices.end(), gid.index) !=
+           indices.end();
+  });
+  return device;
+}
+
+TEST(PortChoice, ADeviceWithoutAGidIsPassedOver) {
+  RdmaDevice none = roce("none");
+  none.ports[0].gids.clear();
+  RdmaDevice unnameable = roce("unnameable");
+  for (Gid& gid : unnameable.ports[0].gids) {
+    gid.index += 256;
+  }
+  EXPECT_EQ(choosePort({none, unnameable, roce("c")}, {}).device, "c");
+  EXPECT_THAT(refusal<IoException>({none, unnameable}, {}),
+              AllOf(HasSubstr("port 1 of none has no GID"),
+                    HasSubstr("port 1 of unnameable has no GID")));
+  EXPECT_THAT(refusal<IoException>({none, roce("c")}, named("none")),
+              HasSubstr("port 1 of none has no GID"));
+}
+
+TEST(PortChoice, ADeviceThatLeavesItsSubnetComesFirst) {
+  const RdmaDevice local = without(roce("local"), {2, 3, 4});
+  const RdmaDevice old = without(roce("old"), {1, 3, 4});  // RoCE v1
+  const auto chosen = choosePort({local, old, roce("c"), roce("d")}, {});
+  EXPECT_EQ(chosen.device, "c");
+  EXPECT_THAT(chosen.reason,
+              HasSubstr("the first whose port is active and routable"));
+  EXPECT_EQ(choosePort({local, infiniband("ib0")}, {}).device, "ib0");
+  EXPECT_EQ(choosePort({local, old}, {}).device, "local");
+
+  RdmaDevice near = without(roce("near"), {2, 3, 4});
+  near.node = 1;
+  WantedPort wanted;
+  wanted.home = 1;
+  EXPECT_EQ(choosePort({local, near, roce("c")}, wanted).device, "c");
+  EXPECT_EQ(choosePort({local, near}, wanted).device, "near");
+}
+
 // EFA and usNIC: active ports, but no reliable connected queue pairs.
 TEST(PortChoice, DevicesOfAnotherKindAreLeftOutAndSaidToBe) {
   RdmaDevice efa = roce("efa");
@@ -165,6 +210,21 @@ TEST(PortChoice, OnInfiniBandAGidWhereTheSubnetDemandsIt) {
   RdmaDevice device = infiniband("ib0");
   device.ports[0].attr.flags = IBV_QPF_GRH_REQUIRED;
   EXPECT_EQ(choosePort({device}, {}).gidIndex, 0);
+}
+
+// A VLAN's interface has the same link-local address as the one below it.
+TEST(PortChoice, AGidIsFoundAgainOnItsOwnInterface) {
+  RdmaDevice device = roce("a");
+  Port& port = device.ports[0];
+  port.gids = {gid(1, GidType::kRoce2, "fe80::7"),
+               gid(5, GidType::kRoce2, "fe80::7")};
+  port.gids[1].interface = "eth0.100";
+  const auto chosen = choosePort({device}, named("a", 1, 5));
+  EXPECT_EQ(findGidAgain(chosen, port, true)->index, 5);
+  port.gids[1].index = 6;
+  EXPECT_EQ(findGidAgain(chosen, port, true)->index, 6);
+  port.gids[1].index = 256;  // no path can name it
+  EXPECT_EQ(findGidAgain(chosen, port, true), nullptr);
 }
 
 TEST(PortChoice, NoDeviceNamesTheRemedy) {

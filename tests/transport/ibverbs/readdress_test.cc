@@ -36,6 +36,7 @@ class VerbsReaddressTest : public testing::Test {
                         ibv_event_type event) {
     FakeDevices devices = plainDevices();
     devices.config.ports[0] = before;
+    devices.attr.index = index_;
     maker_ = fakeVerbsDevices(devices);
     std::string texts;
     std::mutex mutex;
@@ -62,6 +63,7 @@ class VerbsReaddressTest : public testing::Test {
     return texts;
   }
 
+  int index_ = -1;      // that is asked for
   ibv_ah_attr path_{};  // of the second context
 
  private:
@@ -112,6 +114,50 @@ TEST_F(VerbsReaddressTest, AnotherGidInThePlaceOfTheChosenOne) {
   after.addresses = {"fe80::1", "::ffff:10.0.0.2"};
   EXPECT_EQ(reconnect({}, after, IBV_EVENT_GID_CHANGE), "");
   EXPECT_EQ(gidOf(path_), "::ffff:10.0.0.2");
+}
+
+// An address that is removed and given back, while queue pairs still use its
+// old place.
+TEST_F(VerbsReaddressTest, TheSameGidAtAnotherIndex) {
+  FakePort after;
+  after.addresses = {"fe80::1", "", "::ffff:10.0.0.1"};
+  EXPECT_EQ(reconnect({}, after, IBV_EVENT_GID_CHANGE), "");
+  EXPECT_EQ(gidOf(path_), "::ffff:10.0.0.1");
+  EXPECT_EQ(path_.grh.sgid_index, 5);
+}
+
+TEST_F(VerbsReaddressTest, AnotherGidAtAnotherIndex) {
+  FakePort after;
+  after.addresses = {"fe80::1", "fe80::2", "::ffff:10.0.0.2"};
+  EXPECT_EQ(reconnect({}, after, IBV_EVENT_GID_CHANGE), "");
+  EXPECT_EQ(gidOf(path_), "::ffff:10.0.0.2");
+  EXPECT_EQ(path_.grh.sgid_index, 5);
+}
+
+TEST_F(VerbsReaddressTest, AGidOfAnotherVersionInPlaceOfTheChosenOne) {
+  FakePort after;
+  after.versions = {2, 1};
+  EXPECT_EQ(reconnect({}, after, IBV_EVENT_GID_CHANGE), "");
+  EXPECT_EQ(gidOf(path_), "::ffff:10.0.0.1");
+  EXPECT_EQ(path_.grh.sgid_index, 2);
+}
+
+TEST_F(VerbsReaddressTest, OnlyGidsOfAnotherVersion) {
+  FakePort after;
+  after.versions = {1};
+  after.addresses = {"fe80::1", "fe80::2", "fe80::3", "::ffff:10.0.0.1"};
+  EXPECT_THAT(reconnect({}, after, IBV_EVENT_GID_CHANGE),
+              HasSubstr("has lost its GID 3: ::ffff:10.0.0.1, RoCE v2"));
+}
+
+TEST_F(VerbsReaddressTest, AnIndexThatWasAskedForIsKept) {
+  index_ = 3;
+  FakePort after;
+  after.versions = {2, 1};
+  after.addresses = {"::ffff:10.0.0.2", "::ffff:10.0.0.3"};
+  EXPECT_EQ(reconnect({}, after, IBV_EVENT_GID_CHANGE), "");
+  EXPECT_EQ(gidOf(path_), "::ffff:10.0.0.3");
+  EXPECT_EQ(path_.grh.sgid_index, 3);
 }
 
 TEST_F(VerbsReaddressTest, AGidThatIsGoneIsNamed) {

@@ -90,9 +90,36 @@ TEST_F(VerbsFailureTest, EachEventOfAQueuePairIsNamed) {
   }
 }
 
-TEST_F(VerbsFailureTest, EventsThatConcernNobodyChangeNothing) {
+class VerbsHarmlessTest : public VerbsFailureTest,
+                          public testing::WithParamInterface<bool> {};
+
+TEST_F(VerbsFailureTest, ANewLidEndsWhatPeersReachedByTheOldOne) {
+  FakeDevices devices = asynchronousDevices(5);
+  FakePort& port = devices.config.ports[0];
+  port.ethernet = false;
+  port.lid = 7;
+  FakePort after = port;
+  after.lid = 9;
+  for (const auto event : {IBV_EVENT_LID_CHANGE, IBV_EVENT_PORT_ACTIVE}) {
+    const auto start = now();
+    const Texts both = texts(
+        [&](FakeVerbs& fake) {
+          fake.replacePort(1, after);
+          fake.raise(event);
+        },
+        &wait, devices);
+    expectBoth(both, AllOf(HasSubstr("has LID 9 now, and no longer 7"),
+                           HasSubstr("make a new context")));
+    EXPECT_LT(now() - start, seconds(1) * slowness());
+    EXPECT_EQ(mistakesOfFakeVerbs(), "");
+  }
+}
+
+TEST_P(VerbsHarmlessTest, EventsThatConcernNobodyChangeNothing) {
   FakeDevices devices = asynchronousDevices(5);
   devices.attr.reasonTime = std::chrono::milliseconds(0);  // to wait for none
+  devices.config.ports[0].ethernet = GetParam();
+  devices.config.ports[0].lid = 7;  // stays
   const auto maker = fakeVerbsDevices(devices);
   spawn(Mode::kThreads, maker, 2, [this](const ContextPtr& context) {
     meet(context);
@@ -120,6 +147,11 @@ TEST_F(VerbsFailureTest, EventsThatConcernNobodyChangeNothing) {
     }
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(, VerbsHarmlessTest, testing::Bool(),
+                         [](const auto& info) {
+                           return info.param ? "Ethernet" : "InfiniBand";
+                         });
 
 // The memory of receives and of bound buffers stays as it is.
 TEST_F(VerbsFailureTest, AnImmediateValueThatNamesNothingIsRefused) {

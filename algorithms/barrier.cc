@@ -2,6 +2,9 @@
 
 #include "algorithms/collective.h"
 #include "gloo/allreduce.h"
+#include "gloo/barrier_all_to_all.h"
+#include "gloo/barrier_all_to_one.h"
+#include "gloo/internal/persistent.h"
 
 GLOO_NAMESPACE_BEGIN
 
@@ -30,5 +33,15 @@ Barrier::Barrier(const std::shared_ptr<Context>& context)
     : Algorithm(context) {}
 
 Barrier::~Barrier() noexcept(false) = default;
+
+BarrierAllToAll::BarrierAllToAll(const std::shared_ptr<Context>& context)
+    : Barrier(context), persistent_(internal::Persistent::barrier(context)) {}
+BarrierAllToAll::~BarrierAllToAll() noexcept(false) = default;
+void BarrierAllToAll::run() { persistent_->run(); }
+
+BarrierAllToOne::BarrierAllToOne(const std::shared_ptr<Context>& context, int)
+    : Barrier(context), persistent_(internal::Persistent::barrier(context)) {}
+BarrierAllToOne::~BarrierAllToOne() noexcept(false) = default;
+void BarrierAllToOne::run() { persistent_->run(); }
 
 GLOO_NAMESPACE_END

@@ -29,6 +29,14 @@ constexpr size_t kLongBytes = 16 * 1024;
 
 }  // namespace
 
+void refuseFailed(internal::Channel& channel, std::string_view collective,
+                  uint32_t tag) {
+  if (const internal::CausePtr cause = channel.failure()) {
+    internal::throwCause(*cause, MakeString("rank ", channel.rank(), ": ",
+                                            collective, " tag ", tag));
+  }
+}
+
 Executor::Executor(const Program& program)
     : program_(program),
       window_(static_cast<size_t>(program.window)),
@@ -47,8 +55,8 @@ void Executor::run(const Run& run) {
   run_ = &run;
   head_ = 0;
   inFlight_ = 0;
-  deadline_.reset();
-  if (!brief_ || run.own != nullptr || run.reduce.isForeign()) {
+  deadline_ = run.deadline;
+  if (!deadline_ && (!brief_ || run.own != nullptr || run.reduce.isForeign())) {
     deadline_ = Deadline::after(run.left);
   }
   std::fill(states_.begin(), states_.end(), kWaiting);
@@ -81,15 +89,6 @@ void Executor::run(const Run& run) {
   } catch (...) {
     abandon(describe(firstOpen()) + ": a reduce function threw");
     throw;
-  }
-}
-
-// Of what posts nothing at once: not on a context that has failed.
-void Executor::refuseFailed() const {
-  if (const internal::CausePtr cause = run_->channel->failure()) {
-    internal::throwCause(*cause,
-                         MakeString("rank ", run_->channel->rank(), ": ",
-                                    run_->collective, " tag ", run_->tag));
   }
 }
 

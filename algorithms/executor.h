@@ -35,12 +35,18 @@ struct Run {
   // Of the word; null: none are known.
   const internal::CheckDetails* details = nullptr;
   std::chrono::milliseconds timeout{0};  // of all of it
-  std::chrono::milliseconds left{0};     // of that
+  std::chrono::milliseconds left{0};     // of that, where there is no deadline
+  std::optional<Deadline> deadline;
   // For the texts of errors.
   std::string_view collective;
   std::string_view algorithm;
   uint32_t tag = 0;
 };
+
+// Of what posts nothing at once: not on a context that has failed. Throws its
+// cause.
+void refuseFailed(internal::Channel& channel, std::string_view collective,
+                  uint32_t tag);
 
 // One thread at a time. run() allocates nothing unless it fails.
 class Executor {
@@ -54,13 +60,21 @@ class Executor {
   // in each case the context has failed and no operation is in flight.
   void run(const Run& run);
 
+  // Of a run before which there is something to do. None if it is so brief that
+  // its time may begin with its first wait.
+  std::optional<Deadline> deadlineAfter(std::chrono::milliseconds left) const {
+    return brief_ ? std::nullopt : std::optional(Deadline::after(left));
+  }
+
   static constexpr int kMaxWindow = 64;
 
  private:
   enum State : uint8_t { kWaiting, kStarted, kDone };
   using Operation = internal::Operation;
 
-  void refuseFailed() const;
+  void refuseFailed() const {
+    algorithms::refuseFailed(*run_->channel, run_->collective, run_->tag);
+  }
   void reduceOwn();
   void lookAtTime();
   bool sweep();

@@ -8,8 +8,6 @@
 
 #include "algorithms/collective.h"
 #include "algorithms/reduce_locally.h"
-#include "gloo/barrier_all_to_all.h"
-#include "gloo/barrier_all_to_one.h"
 #include "gloo/common/logging.h"
 #include "gloo/internal/cuda.h"
 #include "gloo/pairwise_exchange.h"
@@ -92,6 +90,12 @@ class Base : public Persistent {
     if (!call_.outputs.empty()) {
       keep(call_.outputs[0].data, call_.outputs[0].bytes);
     }
+  }
+
+  // Before memory of the caller's is written.
+  void refuseFailed() const {
+    algorithms::refuseFailed(state_->channel(), nameOf(request_.collective),
+                             arguments_.tag);
   }
 
   // Of several vectors: the rank's contribution is all of them.
@@ -227,6 +231,7 @@ class Allgather final : public Base {
   }
 
   void runOnce() override {
+    refuseFailed();
     for (size_t i = 0; i < call_.inputs.size() && bytes_ > 0; i++) {
       std::memmove(own_ + i * bytes_, call_.inputs[i].data, bytes_);
     }
@@ -378,16 +383,6 @@ std::unique_ptr<Persistent> Persistent::exchange(
 }
 
 }  // namespace internal
-
-BarrierAllToAll::BarrierAllToAll(const std::shared_ptr<Context>& context)
-    : Barrier(context), persistent_(internal::Persistent::barrier(context)) {}
-BarrierAllToAll::~BarrierAllToAll() noexcept(false) = default;
-void BarrierAllToAll::run() { persistent_->run(); }
-
-BarrierAllToOne::BarrierAllToOne(const std::shared_ptr<Context>& context, int)
-    : Barrier(context), persistent_(internal::Persistent::barrier(context)) {}
-BarrierAllToOne::~BarrierAllToOne() noexcept(false) = default;
-void BarrierAllToOne::run() { persistent_->run(); }
 
 PairwiseExchange::PairwiseExchange(const std::shared_ptr<Context>& context,
                                    int numBytes, int numDestinations)

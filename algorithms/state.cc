@@ -262,6 +262,7 @@ void State::runPlan(const Lease& lease, const Request& request,
   run.tag = arguments.tag;
   run.timeout = arguments.timeout;
   run.left = leftOf(arguments.timeout, arguments.waited);
+  run.deadline = arguments.deadline;
   plan.executor().run(run);
 }
 
@@ -320,8 +321,11 @@ bool State::runDirect(const Request& request, const Arguments& arguments,
 void State::runOverLinks(const Request& request, const Arguments& arguments) {
   const Lease lease =
       checkOut(request, Slot::build(arguments.prefix, arguments.tag));
+  Arguments timed = arguments;
+  timed.deadline = lease.plan().executor().deadlineAfter(
+      leftOf(arguments.timeout, arguments.waited));
   const CallersMemory registered(channel_, lease.plan(), arguments);
-  runPlan(lease, request, arguments);
+  runPlan(lease, request, timed);
 }
 
 void State::run(const Request& request, const Arguments& arguments,

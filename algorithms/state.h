@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,8 @@ struct Arguments {
   uint32_t tag = 0;
   std::chrono::milliseconds timeout{0};
   std::chrono::milliseconds waited{0};  // of it, for a lane
+  // Of both, where the memory's registration belongs to the run.
+  std::optional<Deadline> deadline{};
 };
 
 // What is left of a timeout, 1 ms at least; where there is none, none (0).

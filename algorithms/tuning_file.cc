@@ -45,6 +45,16 @@ double numberOf(const json& value, const std::string& where, double least,
   return number;
 }
 
+// 2.0 is one as well.
+double wholeNumberOf(const json& value, const std::string& where, double least,
+                     double most) {
+  const double number = numberOf(value, where, least, most);
+  if (number != std::floor(number)) {
+    wrong(where, "expected a whole number, found " + shown(value));
+  }
+  return number;
+}
+
 const json& member(const json& object, const char* name, json::value_t type,
                    const std::string& where) {
   const auto it = object.find(name);
@@ -64,6 +74,16 @@ void requireObject(const json& value, const std::set<std::string>& names,
       wrong(where, "unknown member " + shown(item.key()));
     }
   }
+}
+
+std::string transportOf(const json& name, const std::string& where) {
+  for (const char* const known : {"tcp", "shm", "ibverbs", "auto"}) {
+    if (name == known) {
+      return known;
+    }
+  }
+  wrong(where + ".transport",
+        "expected tcp, shm, ibverbs or auto, found " + shown(name));
 }
 
 Collective collectiveNamed(const std::string& name, const std::string& where) {
@@ -88,8 +108,8 @@ Table tableOf(const json& rows, Collective collective,
     if (info == nullptr) {
       wrong(where, "there is no algorithm " + shown(name));
     }
-    const auto bytes = static_cast<size_t>(
-        numberOf(row.value("bytes", json()), where + ".bytes", 0, kMaxBytes));
+    const auto bytes = static_cast<size_t>(wholeNumberOf(
+        row.value("bytes", json()), where + ".bytes", 0, kMaxBytes));
     if (!table.empty() && bytes <= table.back().bytes) {
       wrong(where, MakeString("bytes ", bytes, " after ", table.back().bytes,
                               ": rows must ascend"));
@@ -108,7 +128,7 @@ DirectParameters directOf(const json& object, DirectParameters direct,
                 where);
   const auto set = [&](const char* name, size_t least, size_t& bytes) {
     if (const auto it = object.find(name); it != object.end()) {
-      bytes = static_cast<size_t>(numberOf(
+      bytes = static_cast<size_t>(wholeNumberOf(
           *it, where + "." + name, static_cast<double>(least), kMaxBytes));
     }
   };
@@ -126,7 +146,7 @@ DirectParameters directOf(const json& object, DirectParameters direct,
         wrong(place, "it never runs in memory that all ranks have mapped");
       }
       direct.mostBytes[static_cast<size_t>(collective)] =
-          static_cast<size_t>(numberOf(item.value(), place, 0, kMaxBytes));
+          static_cast<size_t>(wholeNumberOf(item.value(), place, 0, kMaxBytes));
     }
   }
   return direct;
@@ -150,25 +170,25 @@ Entry entryOf(const json& object, const std::string& where) {
       {"transport", "ranks", "latency", "overhead", "gap", "gap_per_byte",
        "reduce_per_byte", "copy_per_byte", "segment_bytes", "best", "direct"},
       where);
-  const auto number = [&](const char* name, double least, double most) {
-    return numberOf(object.value(name, json()), where + "." + name, least,
-                    most);
-  };
   const auto seconds = [&](const char* name) {
-    return number(name, 0, kMaxSeconds);
+    return numberOf(object.value(name, json()), where + "." + name, 0,
+                    kMaxSeconds);
+  };
+  const auto whole = [&](const char* name, double most) {
+    return wholeNumberOf(object.value(name, json()), where + "." + name, 1,
+                         most);
   };
   Entry entry;
-  entry.transport = member(object, "transport", json::value_t::string, where)
-                        .get<std::string>();
-  entry.ranks = static_cast<int>(number("ranks", 1, kMaxRanks));
+  entry.transport = transportOf(
+      member(object, "transport", json::value_t::string, where), where);
+  entry.ranks = static_cast<int>(whole("ranks", kMaxRanks));
   entry.link.latency = seconds("latency");
   entry.link.overhead = seconds("overhead");
   entry.link.gap = seconds("gap");
   entry.link.gapPerByte = seconds("gap_per_byte");
   entry.reducePerByte = seconds("reduce_per_byte");
   entry.copyPerByte = seconds("copy_per_byte");
-  entry.segmentBytes =
-      static_cast<size_t>(number("segment_bytes", 1, kMaxBytes));
+  entry.segmentBytes = static_cast<size_t>(whole("segment_bytes", kMaxBytes));
   if (object.contains("best")) {
     const json& best = member(object, "best", json::value_t::object, where);
     for (const auto& item : best.items()) {

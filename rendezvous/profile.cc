@@ -38,6 +38,11 @@ std::string readTuning(const std::string& path) {
                                                rendezvous::errnoText(errno)));
   }
   text.resize(static_cast<size_t>(file.gcount()));
+  if (text.empty()) {  // which would mean that there is none
+    throw InvalidOperationException(
+        MakeString("GLOO_TUNING_FILE: ", path,
+                   " is empty; write it with 'benchmark --tune FILE'"));
+  }
   if (text.size() > kMaxTuningBytes) {
     throw InvalidOperationException(MakeString(
         "GLOO_TUNING_FILE: ", path, " has more than ", kMaxTuningBytes,

@@ -100,7 +100,7 @@ TEST(Deadline, IsOfAllSegmentsTogether) {
 }
 
 // A channel whose lanes are all taken, which is found out late.
-class LateLanes final : public internal::Channel, public internal::Direct {
+class LateLanes : public internal::Channel, public internal::Direct {
  public:
   using Operation = internal::Operation;
 
@@ -166,6 +166,42 @@ TEST(Deadline, IsOfLanesAndLinksTogether) {
   EXPECT_THAT(text, HasSubstr("Timed out after 10000 ms"));
   EXPECT_GE(took, milliseconds(40));
   EXPECT_LT(took, milliseconds(5000));
+}
+
+// And one whose memory takes some time to register.
+class SlowMemory final : public LateLanes {
+ public:
+  explicit SlowMemory(internal::Channel& links)
+      : LateLanes(links, milliseconds(0)) {}
+
+  std::unique_ptr<internal::KeptMemory> keep(void*, size_t, bool) override {
+    keptAt = Deadline::Clock::now();
+    spinUntil(keptAt + milliseconds(1));
+    return nullptr;
+  }
+  size_t eagerBytes() const override { return 0; }
+  bool waitUntil(const std::function<bool()>&, Deadline deadline) override {
+    waitedFor = deadline;
+    return false;
+  }
+
+  Deadline::Clock::time_point keptAt;
+  Deadline waitedFor;
+};
+
+TEST(Deadline, BeginsBeforeMemoryIsRegistered) {
+  testing_support::FakeWorld world(2);
+  SlowMemory channel(world.channel(0));
+  State state(channel, {}, "");
+  std::vector<int64_t> data(100000);
+  Arguments arguments;
+  arguments.input = arguments.output = data.data();
+  arguments.prefix = kAllreduceSlotPrefix;
+  arguments.timeout = milliseconds(10000);
+  Request request = requestBy("ring", data.size());
+  request.inPlace = true;
+  EXPECT_THROW(state.run(request, arguments), TimeoutException);
+  EXPECT_LE(channel.waitedFor.at(), channel.keptAt + arguments.timeout);
 }
 
 }  // namespace

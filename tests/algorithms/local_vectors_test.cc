@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "algorithms/state.h"
+#include "gloo/allgather_ring.h"
 #include "gloo/allreduce.h"
 #include "gloo/allreduce_ring.h"
 #include "gloo/internal/cause.h"
@@ -68,7 +69,13 @@ TEST(LocalVectors, StayAsTheyAreWhereTheContextHasFailed) {
     counts[0] = kCount;
     ReduceScatterHalvingDoubling<int> scattered(
         context, {vectors.one.data(), vectors.two.data()}, kCount, counts);
+    const std::vector<int> before(kCount * static_cast<size_t>(size), 7);
+    std::vector<int> all = before;
+    AllgatherRing<int> gathered(context, {vectors.one.data()}, all.data(),
+                                kCount);
     failContext(world);
+    EXPECT_THROW(gathered.run(), IoException);
+    EXPECT_EQ(before, all);
     EXPECT_THROW(allreduce(vectors.options), IoException);
     vectors.expectUnchanged();
     EXPECT_THROW(ring.run(), IoException);

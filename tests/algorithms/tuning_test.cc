@@ -232,6 +232,19 @@ TEST(TuningFile, WhatIsWrongIsNamedWithItsPlace) {
       {file(network("tcp", 2, ", \"segment_bytes\": 0")), "segment_bytes"},
       {file(network("tcp", 2, ", \"speed\": 1")), "speed"},
       {file(R"({"transport": 1})"), "transport"},
+      {file(network("TCP", 2)), "networks[0].transport: expected tcp, shm"},
+      {file(network("verbs", 2)), "found \"verbs\""},
+      {file(network("", 2)), "networks[0].transport"},
+      {file(network("tcp", 4, ", \"ranks\": 4.5")),
+       "networks[0].ranks: expected a whole number, found 4.5"},
+      {file(network("tcp", 2, ", \"segment_bytes\": 0.5")), "segment_bytes"},
+      {file(network("tcp", 2, ", \"segment_bytes\": 9000.5")),
+       "segment_bytes: expected a whole number"},
+      {direct(R"({"flat_bytes": 0.5})"), "flat_bytes: expected a whole"},
+      {direct(R"({"most_bytes": {"reduce": 1.5}})"),
+       "most_bytes.reduce: expected a whole"},
+      {best(R"("allreduce": [{"bytes": 1.5, "algorithm": "ring"}])"),
+       "bytes: expected a whole"},
       {file(network("tcp", 2, ", \"best\": []")), "best"},
       {best(R"("allruduce": [])"), "allruduce"},
       {best(R"("allruduce": [])"), "there are allreduce, broadcast, barrier"},
@@ -248,6 +261,12 @@ TEST(TuningFile, WhatIsWrongIsNamedWithItsPlace) {
   for (const auto& [text, part] : cases) {
     EXPECT_THAT(errorOf(text), HasSubstr("GLOO_TUNING_FILE: ")) << text;
     EXPECT_THAT(errorOf(text), HasSubstr(part)) << text;
+  }
+}
+
+TEST(TuningFile, NamesTheTransportsThatThereAre) {
+  for (const char* const name : {"tcp", "shm", "ibverbs", "auto"}) {
+    EXPECT_EQ("accepted", errorOf(file(network(name, 2)))) << name;
   }
 }
 

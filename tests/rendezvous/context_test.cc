@@ -159,6 +159,22 @@ TEST(ProfileTest, ATuningFileThatNeverEndsIsRefused) {
   ::unsetenv("GLOO_TUNING_FILE");
 }
 
+TEST(ProfileTest, AnEmptyTuningFileIsRefused) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/tuning.json";
+  std::ofstream(path) << "";
+  ::setenv("GLOO_TUNING_FILE", path.c_str(), 1);
+  try {
+    gloo::internal::Profile::fromEnvironment();
+    ADD_FAILURE() << "it was read";
+  } catch (const gloo::InvalidOperationException& error) {
+    EXPECT_NE(std::string(error.what()).find(path + " is empty"),
+              std::string::npos)
+        << error.what();
+  }
+  ::unsetenv("GLOO_TUNING_FILE");
+}
+
 // What is read can be published: no file is too long for that alone.
 TEST(ProfileTest, TheLongestTuningFileFitsIntoAProfile) {
   const TemporaryDirectory directory;

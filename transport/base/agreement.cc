@@ -44,7 +44,7 @@ Agreement::Tag& Agreement::at(uint64_t tag) {
     return found->second;
   }
   Tag& fresh = renew(tag);
-  const std::optional<uint64_t> begun = counts_.take(tag);
+  const std::optional<uint64_t> begun = countsOf(tag).take(tag);
   fresh.tag = tag;
   fresh.counted = begun.has_value();
   fresh.begun = fresh.latest = begun.value_or(0);
@@ -72,7 +72,7 @@ Agreement::Tag& Agreement::renew(uint64_t tag) {
   }
   byUse_.remove(oldest);
   if (oldest->counted) {
-    counts_.put(oldest->tag, oldest->begun);
+    countsOf(oldest->tag).put(oldest->tag, oldest->begun);
   }
   auto node = tags_.extract(oldest->tag);
   node.key() = tag;

@@ -14,8 +14,10 @@
 //
 // Memory: the words of the kTags tags that were used last, of each the last
 // kRemembered operations and those that are ahead; of all other tags only how
-// often they were used (TagCounts). Steady state allocates nothing, with a few
-// tags that are used again and again as with ever new ones.
+// often they were used (TagCounts). Of which tags that is forgotten may differ
+// from rank to rank: words of such a tag have no number on a rank that has
+// forgotten it, and what has none agrees with all. Steady state allocates
+// nothing, with a few tags that are used again and again as with ever new ones.
 #pragma once
 
 #include <array>
@@ -114,6 +116,7 @@ class Agreement {
   static uint64_t numberOf(Tag& tag, int peer, uint16_t sequence);
   // Of this rank's operation with that word; 0: forgotten, or never begun.
   static uint64_t numberOf(const Tag& tag, uint64_t word);
+  TagCounts& countsOf(uint64_t tag) { return counts_[tag >> 32 != 0 ? 1 : 0]; }
   Tag& at(uint64_t tag);
   Tag& renew(uint64_t tag);
   static size_t sizeFor(const Tag& tag, uint64_t number);
@@ -129,7 +132,8 @@ class Agreement {
   size_t wide_ = 0;   // entries of all tags, beyond those that each begins with
   size_t early_ = 0;  // of all tags
   Fifo<Tag> byUse_;   // the one that was not used for longest first
-  TagCounts counts_;
+  // Of callers' tags, and of objects': neither displace the others.
+  std::array<TagCounts, 2> counts_;
 };
 
 }  // namespace transport::base

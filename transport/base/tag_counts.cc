@@ -1,6 +1,8 @@
 #include "transport/base/tag_counts.h"
 
+#include <algorithm>
 #include <iterator>
+#include <utility>
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -8,16 +10,18 @@ namespace transport::base {
 std::optional<uint64_t> TagCounts::take(uint64_t tag) {
   const auto after = ranges_.upper_bound(tag);
   if (after == ranges_.begin() || std::prev(after)->second.last < tag) {
-    return forgotten_ ? std::nullopt : std::optional<uint64_t>(0);
+    return tag < known_ ? std::nullopt : std::optional<uint64_t>(0);
   }
   const auto at = std::prev(after);
   const Range range = at->second;
-  if (tag < range.last) {
-    ranges_.emplace_hint(after, tag + 1, range);
+  const bool isFirst = at->first == tag;
+  if (isFirst) {
+    remove(at);
   }
-  if (at->first == tag) {
-    ranges_.erase(at);
-  } else {
+  if (tag < range.last) {
+    insert(tag + 1, range);
+  }
+  if (!isFirst) {
     at->second.last = tag - 1;
   }
   return range.count;
@@ -32,20 +36,40 @@ void TagCounts::put(uint64_t tag, uint64_t count) {
     if (before.last + 1 == tag && before.count == count) {
       before.last = joinsAfter ? after->second.last : tag;
       if (joinsAfter) {
-        ranges_.erase(after);
+        remove(after);
       }
       return;
     }
   }
+  const Range range{joinsAfter ? after->second.last : tag, count};
   if (joinsAfter) {
-    auto node = ranges_.extract(after);
-    node.key() = tag;
-    ranges_.insert(std::move(node));
-  } else if (ranges_.size() < limit_) {
-    ranges_.emplace_hint(after, tag, Range{tag, count});
-  } else {
-    forgotten_ = true;
+    remove(after);
   }
+  insert(tag, range);
+  while (ranges_.size() > limit_) {
+    known_ = std::max(known_, ranges_.begin()->second.last + 1);
+    remove(ranges_.begin());
+  }
+}
+
+void TagCounts::insert(uint64_t tag, const Range& range) {
+  if (spare_.empty()) {
+    if (ranges_.size() >= spare_.capacity()) {
+      spare_.reserve(std::max<size_t>(64, 2 * ranges_.size()));
+    }
+    ranges_.emplace(tag, range);
+    return;
+  }
+  Ranges::node_type node = std::move(spare_.back());
+  spare_.pop_back();
+  node.key() = tag;
+  node.mapped() = range;
+  ranges_.insert(std::move(node));
+}
+
+// There is room for all nodes that there are: this allocates nothing.
+void TagCounts::remove(Ranges::iterator at) {
+  spare_.push_back(ranges_.extract(at));
 }
 
 }  // namespace transport::base

@@ -1,12 +1,15 @@
 // How often each tag was used, for tags that are not in use now. Callers use a
 // few tags for ever, or each tag once and then the next: tags that follow each
-// other with equal counts are one entry. Not thread-safe.
+// other with equal counts are one entry. Where there are too many entries, the
+// lowest tags are forgotten: who takes ever new ones counts upwards. Steady
+// state allocates nothing. Not thread-safe.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "gloo/config.h"
 
@@ -18,8 +21,9 @@ class TagCounts {
   // At most so many entries are kept.
   explicit TagCounts(size_t limit = size_t{1} << 16) : limit_(limit) {}
 
-  // Nothing once counts had to be forgotten and this tag's may be one of them.
-  // The count is 0 for a tag that was never put. It is taken out.
+  // Nothing if this tag's may be one of the counts that had to be forgotten: it
+  // is never another than was put. 0 for a tag that was never put. It is taken
+  // out.
   std::optional<uint64_t> take(uint64_t tag);
 
   // REQUIRES: the tag is not here.
@@ -34,9 +38,13 @@ class TagCounts {
   };
   using Ranges = std::map<uint64_t, Range>;  // by their first tag
 
+  void insert(uint64_t tag, const Range& range);
+  void remove(Ranges::iterator at);
+
   const size_t limit_;
   Ranges ranges_;
-  bool forgotten_ = false;
+  uint64_t known_ = 0;  // counts of tags below it, and not here, are forgotten
+  std::vector<Ranges::node_type> spare_;  // that were removed, to be used again
 };
 
 }  // namespace transport::base

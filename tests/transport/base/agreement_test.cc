@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
-#include <map>
+#include <algorithm>
+#include <numeric>
 #include <random>
 
 #include "tests/support/usage.h"
-#include "transport/base/tag_counts.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -227,6 +227,60 @@ TEST(AgreementTest, CountsOutliveTheirWords) {
       agreement.heard(1, kTag, withSequence(wordOf(2), 3), true).has_value());
 }
 
+// Whose counts are no ranges: of two contexts that take turns each has every
+// second tag.
+TEST(AgreementTest, NewTagsAreComparedHoweverManyThereWere) {
+  for (const bool isOdd : {true, false}) {
+    Agreement agreement(0);
+    uint64_t tag = 1;
+    for (int i = 0; i < 70000; i++) {
+      for (int times = isOdd || i % 2 == 0 ? 1 : 3; times > 0; times--) {
+        begin(agreement, tag, wordOf(1));
+      }
+      tag += isOdd ? 2 : 1;
+    }
+    EXPECT_EQ(1, sequenceOf(begin(agreement, tag, wordOf(1))));
+    EXPECT_TRUE(
+        agreement.heard(1, tag, withSequence(wordOf(2), 1), true).has_value());
+  }
+}
+
+TEST(AgreementTest, ObjectsTagsDoNotDisplaceCallers) {
+  constexpr uint64_t kOwn = uint64_t{internal::kFirstOwnPrefix} << 32;
+  Agreement agreement(0);
+  begin(agreement, kTag, wordOf(1));
+  for (uint64_t i = 0; i < 70000; i++) {
+    begin(agreement, kOwn + 2 * i, wordOf(1));
+  }
+  EXPECT_EQ(2, sequenceOf(begin(agreement, kTag, wordOf(1))));
+  EXPECT_EQ(1, sequenceOf(begin(agreement, kTag + 1, wordOf(1))));
+}
+
+// As many objects, one after the other or in some order.
+TEST(AgreementTest, MoreTagsThanAreRememberedAllocateNothing) {
+  Agreement agreement(0);
+  std::vector<uint64_t> tags(600);
+  std::iota(tags.begin(), tags.end(), 1);
+  for (const bool inOrder : {true, false}) {
+    if (!inOrder) {
+      std::shuffle(tags.begin(), tags.end(), std::mt19937(1));
+    }
+    const auto round = [&] {
+      for (const uint64_t tag : tags) {
+        begin(agreement, tag, wordOf(1));
+      }
+    };
+    for (int i = 0; i < 3; i++) {
+      round();
+    }
+    const uint64_t before = test::allocations();
+    for (int i = 0; i < 10; i++) {
+      round();
+    }
+    EXPECT_EQ(0u, test::allocations() - before) << inOrder;
+  }
+}
+
 TEST(AgreementTest, WordsThatAreAheadAreNotForgotten) {
   Agreement agreement(0);
   agreement.heard(1, kTag, withSequence(wordOf(2), 1), true);
@@ -316,43 +370,6 @@ TEST(AgreementTest, RanksInDifferentOrdersAgree) {
       }
     }
   }
-}
-
-TEST(TagCountsTest, HoldsWhatAMapWouldHold) {
-  TagCounts counts;
-  std::map<uint64_t, uint64_t> expected;
-  std::mt19937 random(1);
-  for (int i = 0; i < 100000; i++) {
-    const uint64_t tag = random() % 300;
-    const uint64_t found = expected.contains(tag) ? expected[tag] : 0;
-    ASSERT_EQ(found, counts.take(tag).value());
-    expected.erase(tag);
-    if (random() % 4 != 0) {
-      expected[tag] = 1 + random() % 2;
-      counts.put(tag, expected[tag]);
-    }
-  }
-}
-
-TEST(TagCountsTest, TagsThatAreUsedOnceAndInTurnAreOneEntry) {
-  TagCounts counts;
-  for (uint64_t tag = 0; tag < 1000000; tag++) {
-    counts.put(tag ^ 1, 1);  // not quite in turn
-  }
-  EXPECT_EQ(1u, counts.entries());
-  EXPECT_EQ(1u, counts.take(500000).value());
-  EXPECT_EQ(2u, counts.entries());
-}
-
-TEST(TagCountsTest, WhatDoesNotFitIsForgottenAndSaidToBe) {
-  TagCounts counts(2);
-  counts.put(1, 1);
-  counts.put(3, 1);
-  EXPECT_EQ(0u, counts.take(100).value());
-  counts.put(5, 1);
-  EXPECT_FALSE(counts.take(5).has_value());
-  EXPECT_FALSE(counts.take(100).has_value());
-  EXPECT_EQ(1u, counts.take(3).value());
 }
 
 }  // namespace

@@ -39,8 +39,7 @@ std::string remedy(int error) {
       return " (the memory is not mapped, or may not be written)";
     case EINVAL:  // ibv_fork_init has libibverbs do madvise for small pages
       return " (in hugepages, on a kernel that does not copy locked memory at "
-             "a "
-             "fork? Then set RDMAV_HUGEPAGES_SAFE=1 in the environment)";
+             "a fork? Then set RDMAV_HUGEPAGES_SAFE=1 in the environment)";
     case ENOMEM:
     case EAGAIN:
     case EPERM: {

@@ -173,6 +173,8 @@ TEST(BuiltOptionsTest, WhatBuildingAllocatesIsTheListsOfSeveralVectors) {
                 allreduce(twice);
                 allreduce(twice);
               }));
+    // Who leaves wakes the other one's threads: not before that has counted.
+    allreduce(ofOne);
   });
 }
 

@@ -3,15 +3,14 @@
 #include "transport/base/context.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <set>
 
 #include "gloo/common/logging.h"
 #include "gloo/internal/collective_state.h"
+#include "transport/base/fork.h"
 #include "transport/base/lifeline.h"
 #include "transport/base/region_key.h"
 #include "transport/base/unbound_buffer.h"
@@ -48,19 +47,10 @@ int checkedRank(int rank, int size) {
 // child has one of its own.
 class Registry {
  public:
-  // Never destroyed: used at exit.
-  static Registry& instance() {
-    Registry* found = current().load();
-    while (found == nullptr || found->origin_.inherited()) {
-      auto fresh = std::make_unique<Registry>();
-      fresh->parents_ = found;
-      if (current().compare_exchange_strong(found, fresh.get())) {
-        std::atexit(closeAll);
-        return *fresh.release();
-      }
-    }
-    return *found;
-  }
+  // At exit, in this process and in its forked children.
+  Registry() { std::atexit(closeAll); }
+
+  static Registry& instance() { return instanceOfProcess<Registry>(); }
 
   void add(Context* context) {
     const std::lock_guard guard(mutex_);
@@ -73,17 +63,8 @@ class Registry {
   }
 
  private:
-  static std::atomic<Registry*>& current() {
-    static std::atomic<Registry*> registry{nullptr};
-    return registry;
-  }
-
-  // Also in a child that has made no context.
   static void closeAll() {
-    Registry& registry = *current();
-    if (registry.origin_.inherited()) {
-      return;
-    }
+    Registry& registry = instance();
     const std::lock_guard guard(registry.mutex_);
     for (Context* context : registry.contexts_) {
       context->close();
@@ -91,8 +72,6 @@ class Registry {
   }
 
   std::mutex mutex_;
-  Origin origin_;
-  const Registry* parents_ = nullptr;  // so that it is no leak
   std::set<Context*> contexts_;
 };
 

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "gloo/config.h"
 
@@ -47,6 +48,27 @@ class Origin {
 
   uint32_t generation_;
 };
+
+// The one T of this process; a forked child makes one of its own. Never
+// destroyed. Thread-safe and lock-free: a lock might be held at the fork.
+template <typename T>
+T& instanceOfProcess() {
+  struct Instance {
+    T value;
+    Origin origin;
+    const Instance* parents = nullptr;  // so that it is no leak
+  };
+  static std::atomic<Instance*> current{nullptr};
+  Instance* found = current.load();
+  while (found == nullptr || found->origin.inherited()) {
+    auto fresh = std::make_unique<Instance>();
+    fresh->parents = found;
+    if (current.compare_exchange_strong(found, fresh.get())) {
+      found = fresh.release();
+    }
+  }
+  return found->value;
+}
 
 // For UniqueFd: descriptors that the child closes. Thread-safe, lock-free, and
 // async-signal-safe.

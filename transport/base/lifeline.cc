@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 
 #include "gloo/common/error.h"
 #include "gloo/common/logging.h"
 #include "gloo/internal/thread.h"
+#include "transport/base/fork.h"
 #include "transport/base/lifeline_impl.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -43,18 +43,7 @@ std::set<int> neighboursOf(int rank, int size) {
 
 // Never destroyed: a context that outlives static destruction may still leave.
 // A forked child makes its own.
-Lifelines& Lifelines::instance() {
-  static std::atomic<Lifelines*> current{nullptr};
-  Lifelines* found = current.load();
-  while (found == nullptr || found->impl_->inherited()) {
-    auto* fresh = new Lifelines();  // the constructor is private
-    if (current.compare_exchange_strong(found, fresh)) {
-      return *fresh;
-    }
-    delete fresh;
-  }
-  return *found;
-}
+Lifelines& Lifelines::instance() { return instanceOfProcess<Lifelines>(); }
 
 Lifelines::Lifelines() : impl_(std::make_unique<Impl>()) {}
 Lifelines::~Lifelines() = default;

@@ -70,6 +70,9 @@ class Lifelines {
   void adopt(UniqueFd socket, const Hello& theirs);
 
  private:
+  template <typename T>
+  friend T& instanceOfProcess();
+
   Lifelines();
   ~Lifelines();
   class Impl;

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "gloo/config.h"
-#include "transport/base/fork.h"
 #include "transport/base/hello_exchange.h"
 #include "transport/base/lifeline.h"
 #include "transport/base/lifeline_connection.h"
@@ -38,8 +37,6 @@ class Lifelines::Impl {
   void leave(Key key);
   bool met(Key key);
   void adopt(UniqueFd socket, const Hello& theirs);
-
-  bool inherited() const { return origin_.inherited(); }
 
  private:
   enum class Channel : uint8_t { kBell = 0, kLine = 1, kPid = 2, kProbe = 3 };
@@ -131,7 +128,6 @@ class Lifelines::Impl {
   Clock::time_point nextTimer() const;
   Hello hello(const Line& line, Purpose purpose) const;
 
-  Origin origin_;
   std::mutex mutex_;
   std::condition_variable called_;  // an onCause has returned
   UniqueFd epoll_;

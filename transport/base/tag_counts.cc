@@ -29,21 +29,17 @@ std::optional<uint64_t> TagCounts::take(uint64_t tag) {
 
 void TagCounts::put(uint64_t tag, uint64_t count) {
   const auto after = ranges_.upper_bound(tag);
-  const bool joinsAfter = after != ranges_.end() && after->first == tag + 1 &&
-                          after->second.count == count;
-  if (after != ranges_.begin()) {
-    Range& before = std::prev(after)->second;
-    if (before.last + 1 == tag && before.count == count) {
-      before.last = joinsAfter ? after->second.last : tag;
-      if (joinsAfter) {
-        remove(after);
-      }
-      return;
-    }
-  }
-  const Range range{joinsAfter ? after->second.last : tag, count};
-  if (joinsAfter) {
+  Range* const before =
+      after == ranges_.begin() ? nullptr : &std::prev(after)->second;
+  Range range{tag, count};
+  if (after != ranges_.end() && after->first == tag + 1 &&
+      after->second.count == count) {
+    range.last = after->second.last;
     remove(after);
+  }
+  if (before != nullptr && before->last + 1 == tag && before->count == count) {
+    before->last = range.last;
+    return;
   }
   insert(tag, range);
   while (ranges_.size() > limit_) {

@@ -51,6 +51,10 @@ void useFile(const ScratchDirectory& directory, const std::string& name,
 
 using Make = std::function<std::shared_ptr<transport::Device>()>;
 
+std::shared_ptr<transport::Device> onShm() {
+  return transport::shm::CreateDevice();
+}
+
 ContextPtr connect(const Seat& seat, const Make& makeDevice) {
   auto context = std::make_shared<rendezvous::Context>(seat.rank, seat.size);
   context->setTimeout(contextTimeout());
@@ -60,10 +64,9 @@ ContextPtr connect(const Seat& seat, const Make& makeDevice) {
 }
 
 // On ranks of which the first alone has a file; without `direct` none has.
-void onRanks(
-    int size, const std::string& direct,
-    const std::function<void(const ContextPtr&)>& fn,
-    const Make& makeDevice = [] { return transport::shm::CreateDevice(); }) {
+void onRanks(int size, const std::string& direct,
+             const std::function<void(const ContextPtr&)>& fn,
+             const Make& makeDevice = &onShm) {
   const ScratchDirectory directory;
   spawnSeats(Mode::kProcesses, size, [&](Seat& seat) {
     ::unsetenv("GLOO_TUNING_FILE");
@@ -201,7 +204,7 @@ TEST(DirectProfile, IsOneForAllRanks) {
     useFile(directory, std::to_string(seat.rank),
             text(2, R"({"halved_bytes": )" + std::to_string(seat.rank) + "}"));
     try {
-      connect(seat, [] { return transport::shm::CreateDevice(); });
+      connect(seat, &onShm);
       ADD_FAILURE() << "rank " << seat.rank << " is connected";
     } catch (const IoException& e) {
       EXPECT_NE(std::string::npos,

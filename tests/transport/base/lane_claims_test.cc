@@ -1,18 +1,15 @@
 // All ranks decide alike which operations have a lane. Ranks are threads here,
 // on memory of their own.
-#include "transport/base/lane_claims.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
 #include <atomic>
-#include <cstdlib>
-#include <cstring>
 #include <ctime>
-#include <memory>
 #include <random>
 #include <thread>
 #include <vector>
+
+#include "tests/transport/base/claiming_ranks.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -21,74 +18,8 @@ namespace {
 using Outcome = LaneClaims::Outcome;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kTimeout{30000};
-
-class Ranks {
- public:
-  explicit Ranks(int count)
-      : memory_(std::aligned_alloc(128, LaneClaims::memoryBytes(count))) {
-    std::memset(memory_.get(), 0, LaneClaims::memoryBytes(count));
-    for (int rank = 0; rank < count; rank++) {
-      ranks_.push_back(std::make_unique<LaneClaims>(
-          static_cast<char*>(memory_.get()), rank, count, failed_));
-    }
-  }
-  LaneClaims& operator[](int rank) {
-    return *ranks_[static_cast<size_t>(rank)];
-  }
-  int size() const { return static_cast<int>(ranks_.size()); }
-  void fail() { failed_ = true; }
-  // As of a rank that was stopped while it had the lock: the memory begins
-  // with it.
-  std::atomic<uint32_t>& owner() {
-    return *static_cast<std::atomic<uint32_t>*>(memory_.get());
-  }
-  // Some words of it, at random.
-  void scribble(std::mt19937_64& random) {
-    auto* const words = static_cast<uint64_t*>(memory_.get());
-    const size_t count = LaneClaims::memoryBytes(size()) / sizeof(uint64_t);
-    for (int i = 0; i < 20; i++) {
-      words[random() % count] = random() % 2 == 0 ? random() : random() % 8;
-    }
-  }
-  // Of a rank in a lane: behind the line of the lock and that of the claims.
-  std::atomic<uint64_t>& count(int lane, int rank = 0) {
-    char* const counts = static_cast<char*>(memory_.get()) + 128;
-    return *reinterpret_cast<std::atomic<uint64_t>*>(
-        counts + (lane * size() + rank) * 128);
-  }
-  // As if nobody were there.
-  void makeIdle(int lane) {
-    for (int rank = 0; rank < size(); rank++) {
-      count(lane, rank) = 100;
-    }
-  }
-
- private:
-  struct Free {
-    void operator()(void* memory) const { std::free(memory); }
-  };
-  std::unique_ptr<void, Free> memory_;
-  std::atomic<bool> failed_{false};
-  std::vector<std::unique_ptr<LaneClaims>> ranks_;
-};
-
-// Of an operation: the lane, or -1.
-int enter(LaneClaims& rank, uint64_t tag) {
-  int lane = -1;
-  const Outcome outcome = rank.enter(tag, kTimeout, &lane);
-  EXPECT_TRUE(outcome == Outcome::kLane || outcome == Outcome::kLinks);
-  return outcome == Outcome::kLane ? lane : -1;
-}
-
-void leave(LaneClaims& rank, int lane) {
-  if (lane >= 0) {
-    rank.leave(lane);
-  }
-}
-
 TEST(LaneClaimsTest, EverNewTagsHaveLanes) {
-  Ranks ranks(3);
+  ClaimingRanks ranks(3);
   for (uint64_t tag = 0; tag < 1000; tag++) {
     const int lane = enter(ranks[static_cast<int>(tag % 3)], tag);
     EXPECT_GE(lane, 0) << tag;
@@ -101,7 +32,7 @@ TEST(LaneClaimsTest, EverNewTagsHaveLanes) {
 }
 
 TEST(LaneClaimsTest, ALaneIsKeptUntilAllHaveBeenThere) {
-  Ranks ranks(2);
+  ClaimingRanks ranks(2);
   // Rank 0 is through with as many operations as there are lanes, as the root
   // of a broadcast may be.
   for (uint64_t tag = 0; tag < LaneClaims::kLanes; tag++) {
@@ -123,7 +54,7 @@ TEST(LaneClaimsTest, ALaneIsKeptUntilAllHaveBeenThere) {
 }
 
 TEST(LaneClaimsTest, OneTagMayBeRefusedManyTimes) {
-  Ranks ranks(2);
+  ClaimingRanks ranks(2);
   for (uint64_t tag = 0; tag < LaneClaims::kLanes; tag++) {
     EXPECT_GE(enter(ranks[1], tag), 0);
   }
@@ -142,7 +73,7 @@ TEST(LaneClaimsTest, OneTagMayBeRefusedManyTimes) {
 }
 
 TEST(LaneClaimsTest, ARankMayBeFarAhead) {
-  Ranks ranks(2);
+  ClaimingRanks ranks(2);
   constexpr uint64_t kMany = 1000;
   for (uint64_t tag = 0; tag < kMany; tag++) {
     const int lane = enter(ranks[0], tag);
@@ -158,7 +89,7 @@ TEST(LaneClaimsTest, ARankMayBeFarAhead) {
 }
 
 TEST(LaneClaimsTest, RefusalsEndWhenAllHaveMetTheSameOnes) {
-  Ranks ranks(2);
+  ClaimingRanks ranks(2);
   std::array<int, LaneClaims::kLanes> lanes{};
   for (uint64_t tag = 0; tag < lanes.size(); tag++) {
     lanes[tag] = enter(ranks[0], tag);
@@ -177,30 +108,30 @@ TEST(LaneClaimsTest, RefusalsEndWhenAllHaveMetTheSameOnes) {
 }
 
 TEST(LaneClaimsTest, ATagInUseIsKnown) {
-  Ranks ranks(2);
+  ClaimingRanks ranks(2);
   int lane = enter(ranks[0], 7);
-  EXPECT_EQ(ranks[0].enter(7, kTimeout, &lane), Outcome::kInUse);
+  EXPECT_EQ(ranks[0].enter(7, kClaimTimeout, &lane), Outcome::kInUse);
   EXPECT_EQ(enter(ranks[1], 7), lane);
 }
 
 TEST(LaneClaimsTest, NobodyWaitsForWhoeverIsStopped) {
-  Ranks ranks(2);
+  ClaimingRanks ranks(2);
   ranks.owner() = 2;
   int lane = -1;
   int culprit = -1;
   EXPECT_EQ(ranks[0].enter(1, milliseconds(30), &lane, &culprit),
-            Outcome::kTimeout);
+            Outcome::kClaimTimeout);
   EXPECT_EQ(culprit, 1);
   ranks.owner() = 12345;  // not a rank
   EXPECT_EQ(ranks[0].enter(1, milliseconds(30), &lane, &culprit),
-            Outcome::kTimeout);
+            Outcome::kClaimTimeout);
   EXPECT_EQ(culprit, -1);
   ranks.fail();
-  EXPECT_EQ(ranks[0].enter(1, kTimeout, &lane), Outcome::kFailed);
+  EXPECT_EQ(ranks[0].enter(1, kClaimTimeout, &lane), Outcome::kFailed);
 }
 
 TEST(LaneClaimsTest, WhoWaitsForSomebodyStoppedUsesNoCore) {
-  Ranks ranks(2);
+  ClaimingRanks ranks(2);
   ranks.owner() = 2;
   int lane = -1;
   const auto used = [] {
@@ -209,14 +140,15 @@ TEST(LaneClaimsTest, WhoWaitsForSomebodyStoppedUsesNoCore) {
     return milliseconds(time.tv_sec * 1000 + time.tv_nsec / 1000000);
   };
   const auto before = used();
-  EXPECT_EQ(ranks[0].enter(1, milliseconds(1000), &lane), Outcome::kTimeout);
+  EXPECT_EQ(ranks[0].enter(1, milliseconds(1000), &lane),
+            Outcome::kClaimTimeout);
   EXPECT_LT(used() - before, milliseconds(500));
 }
 
 // A thread of the own rank is stopped between two instructions: it is waited
 // for as long as was asked, and the lock is others' meanwhile.
 TEST(LaneClaimsTest, NobodyElseWaitsForAThreadOfThisRank) {
-  Ranks ranks(2);
+  ClaimingRanks ranks(2);
   for (int rank : {0, 1}) {
     leave(ranks[rank], enter(ranks[rank], 5));
   }
@@ -226,7 +158,7 @@ TEST(LaneClaimsTest, NobodyElseWaitsForAThreadOfThisRank) {
     int lane = -1;
     int culprit = -1;
     EXPECT_EQ(ranks[0].enter(5, milliseconds(300), &lane, &culprit),
-              Outcome::kTimeout);
+              Outcome::kClaimTimeout);
     EXPECT_EQ(culprit, 0);
   });
   for (uint64_t tag = 100; tag < 200; tag++) {
@@ -244,7 +176,7 @@ TEST(LaneClaimsTest, NobodyElseWaitsForAThreadOfThisRank) {
 TEST(LaneClaimsTest, GarbageLeadsToNoOtherLanes) {
   std::mt19937_64 random(1);
   for (int turn = 0; turn < 300; turn++) {
-    Ranks ranks(3);
+    ClaimingRanks ranks(3);
     for (int i = 0; i < 10; i++) {
       ranks.scribble(random);
       ranks.owner() = i % 5 == 4 ? static_cast<uint32_t>(random()) : 0;
@@ -265,23 +197,23 @@ TEST(LaneClaimsTest, GarbageLeadsToNoOtherLanes) {
 // Whatever a broken peer writes there of a rank, that one has not two threads
 // in one lane.
 TEST(LaneClaimsTest, ALaneInUseIsNotEnteredAgain) {
-  Ranks ranks(2);
+  ClaimingRanks ranks(2);
   const int lane = enter(ranks[0], 5);
   int other = -1;
   ranks.makeIdle(lane);
-  EXPECT_EQ(ranks[0].enter(5, kTimeout, &other), Outcome::kOverwritten);
+  EXPECT_EQ(ranks[0].enter(5, kClaimTimeout, &other), Outcome::kOverwritten);
   for (uint64_t tag = 100; tag < 99 + LaneClaims::kLanes; tag++) {
     EXPECT_GE(enter(ranks[0], tag), 0);
   }
   ranks.makeIdle(lane);
-  EXPECT_EQ(ranks[0].enter(6, kTimeout, &other), Outcome::kOverwritten);
+  EXPECT_EQ(ranks[0].enter(6, kClaimTimeout, &other), Outcome::kOverwritten);
   ranks[0].leave(lane);
   ranks.makeIdle(lane);
   EXPECT_EQ(enter(ranks[0], 7), lane);
 }
 
 TEST(LaneClaimsTest, NobodyEntersAfterAFailure) {
-  Ranks ranks(3);
+  ClaimingRanks ranks(3);
   const int lane = enter(ranks[0], 5);
   EXPECT_EQ(enter(ranks[1], 5), lane);
   ranks[0].close();
@@ -294,7 +226,7 @@ TEST(LaneClaimsTest, NobodyEntersAfterAFailure) {
   // Who hears of the failure by this first waits until it knows why.
   std::atomic<bool> told{false};
   std::thread next([&] {
-    EXPECT_EQ(ranks[2].enter(5, kTimeout, &other), Outcome::kFailed);
+    EXPECT_EQ(ranks[2].enter(5, kClaimTimeout, &other), Outcome::kFailed);
     EXPECT_TRUE(told);
   });
   std::this_thread::yield();
@@ -304,7 +236,7 @@ TEST(LaneClaimsTest, NobodyEntersAfterAFailure) {
 }
 
 TEST(LaneClaimsTest, WhoMayStillWorkIsKnown) {
-  Ranks ranks(4);
+  ClaimingRanks ranks(4);
   // Rank 2 has left it, rank 3 was never there.
   const int lane = enter(ranks[0], 5);
   EXPECT_EQ(enter(ranks[1], 5), lane);
@@ -323,7 +255,7 @@ TEST(LaneClaimsTest, WhoMayStillWorkIsKnown) {
 // A thread that knew the lane by another tag makes the count odd for a moment,
 // until it sees that the lane is not that tag's any more.
 TEST(LaneClaimsTest, AnotherThreadThatGivesWayIsNoOperationOfTheTag) {
-  Ranks ranks(1);
+  ClaimingRanks ranks(1);
   const int lane = enter(ranks[0], 5);
   ASSERT_GE(lane, 0);
   leave(ranks[0], lane);
@@ -332,7 +264,7 @@ TEST(LaneClaimsTest, AnotherThreadThatGivesWayIsNoOperationOfTheTag) {
   Outcome outcome = Outcome::kFailed;
   std::thread next([&] {
     int entered = -1;
-    outcome = ranks[0].enter(5, kTimeout, &entered);
+    outcome = ranks[0].enter(5, kClaimTimeout, &entered);
     EXPECT_EQ(entered, lane);
     over = true;
   });
@@ -343,68 +275,6 @@ TEST(LaneClaimsTest, AnotherThreadThatGivesWayIsNoOperationOfTheTag) {
   next.join();
   EXPECT_EQ(outcome, Outcome::kLane);
 }
-
-// Threads of several ranks come to the operations of many tags in orders of
-// their own. An operation may wait for all ranks, or, as a broadcast does at
-// its root, for none.
-class LaneClaimsRaceTest : public ::testing::TestWithParam<int> {};
-
-struct Instance {
-  std::atomic<int> decided{0};  // lane + 2; 0: not yet
-  std::atomic<int> there{0};
-};
-
-TEST_P(LaneClaimsRaceTest, AllDecideAlike) {
-  constexpr int kThreads = 3;
-  constexpr int kTags = 7;  // of each thread
-  constexpr int kOperations = 20000;
-  Ranks ranks(GetParam());
-  std::vector<Instance> instances(kThreads * kOperations);
-  std::array<std::atomic<int>, LaneClaims::kLanes> users{};
-  std::atomic<int> inLanes{0};
-  const auto run = [&](int rank, int thread) {
-    std::mt19937 random(static_cast<unsigned>(thread));  // alike on all ranks
-    for (int i = 0; i < kOperations; i++) {
-      const auto r = random();
-      const int tag = thread * 100 + static_cast<int>(r % kTags);
-      Instance& instance =
-          instances[static_cast<size_t>(thread * kOperations + i)];
-      const int lane = enter(ranks[rank], static_cast<uint64_t>(tag));
-      int decided = 0;
-      if (!instance.decided.compare_exchange_strong(decided, lane + 2)) {
-        EXPECT_EQ(decided, lane + 2) << "tag " << tag << ", operation " << i;
-      }
-      if (lane >= 0) {
-        inLanes++;
-        // Nobody is there for another tag.
-        std::atomic<int>& user = users[static_cast<size_t>(lane)];
-        const int before = user;
-        EXPECT_TRUE(before == 0 || before == tag + 1);
-        user = tag + 1;
-        instance.there++;
-        while ((r >> 20) % 2 == 0 && instance.there < ranks.size()) {
-          std::this_thread::yield();
-        }
-        if (instance.there == ranks.size()) {
-          user = 0;
-        }
-      }
-      leave(ranks[rank], lane);
-    }
-  };
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks.size(); rank++) {
-    for (int thread = 0; thread < kThreads; thread++) {
-      threads.emplace_back(run, rank, thread);
-    }
-  }
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
-  EXPECT_GT(inLanes, 0);
-}
-
-INSTANTIATE_TEST_SUITE_P(Ranks, LaneClaimsRaceTest, ::testing::Values(2, 3, 8));
 
 }  // namespace
 }  // namespace transport::base

@@ -63,6 +63,13 @@ class VerbsReaddressTest : public testing::Test {
     return texts;
   }
 
+  // The second context's, once the port is like `after`.
+  void expectGid(const FakePort& after, const std::string& gid, int index) {
+    EXPECT_EQ(reconnect({}, after, IBV_EVENT_GID_CHANGE), "");
+    EXPECT_EQ(gidOf(path_), gid);
+    EXPECT_EQ(path_.grh.sgid_index, index);
+  }
+
   int index_ = -1;      // that is asked for
   ibv_ah_attr path_{};  // of the second context
 
@@ -121,25 +128,19 @@ TEST_F(VerbsReaddressTest, AnotherGidInThePlaceOfTheChosenOne) {
 TEST_F(VerbsReaddressTest, TheSameGidAtAnotherIndex) {
   FakePort after;
   after.addresses = {"fe80::1", "", "::ffff:10.0.0.1"};
-  EXPECT_EQ(reconnect({}, after, IBV_EVENT_GID_CHANGE), "");
-  EXPECT_EQ(gidOf(path_), "::ffff:10.0.0.1");
-  EXPECT_EQ(path_.grh.sgid_index, 5);
+  expectGid(after, "::ffff:10.0.0.1", 5);
 }
 
 TEST_F(VerbsReaddressTest, AnotherGidAtAnotherIndex) {
   FakePort after;
   after.addresses = {"fe80::1", "fe80::2", "::ffff:10.0.0.2"};
-  EXPECT_EQ(reconnect({}, after, IBV_EVENT_GID_CHANGE), "");
-  EXPECT_EQ(gidOf(path_), "::ffff:10.0.0.2");
-  EXPECT_EQ(path_.grh.sgid_index, 5);
+  expectGid(after, "::ffff:10.0.0.2", 5);
 }
 
 TEST_F(VerbsReaddressTest, AGidOfAnotherVersionInPlaceOfTheChosenOne) {
   FakePort after;
   after.versions = {2, 1};
-  EXPECT_EQ(reconnect({}, after, IBV_EVENT_GID_CHANGE), "");
-  EXPECT_EQ(gidOf(path_), "::ffff:10.0.0.1");
-  EXPECT_EQ(path_.grh.sgid_index, 2);
+  expectGid(after, "::ffff:10.0.0.1", 2);
 }
 
 TEST_F(VerbsReaddressTest, OnlyGidsOfAnotherVersion) {
@@ -155,9 +156,7 @@ TEST_F(VerbsReaddressTest, AnIndexThatWasAskedForIsKept) {
   FakePort after;
   after.versions = {2, 1};
   after.addresses = {"::ffff:10.0.0.2", "::ffff:10.0.0.3"};
-  EXPECT_EQ(reconnect({}, after, IBV_EVENT_GID_CHANGE), "");
-  EXPECT_EQ(gidOf(path_), "::ffff:10.0.0.3");
-  EXPECT_EQ(path_.grh.sgid_index, 3);
+  expectGid(after, "::ffff:10.0.0.3", 3);
 }
 
 TEST_F(VerbsReaddressTest, AGidThatIsGoneIsNamed) {

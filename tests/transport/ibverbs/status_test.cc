@@ -90,9 +90,6 @@ TEST_F(VerbsFailureTest, EachEventOfAQueuePairIsNamed) {
   }
 }
 
-class VerbsHarmlessTest : public VerbsFailureTest,
-                          public testing::WithParamInterface<bool> {};
-
 TEST_F(VerbsFailureTest, ANewLidEndsWhatPeersReachedByTheOldOne) {
   FakeDevices devices = asynchronousDevices(5);
   FakePort& port = devices.config.ports[0];
@@ -114,6 +111,9 @@ TEST_F(VerbsFailureTest, ANewLidEndsWhatPeersReachedByTheOldOne) {
     EXPECT_EQ(mistakesOfFakeVerbs(), "");
   }
 }
+
+class VerbsHarmlessTest : public VerbsFailureTest,
+                          public testing::WithParamInterface<bool> {};
 
 TEST_P(VerbsHarmlessTest, EventsThatConcernNobodyChangeNothing) {
   FakeDevices devices = asynchronousDevices(5);

@@ -120,11 +120,11 @@ TEST(LaneClaimsTest, NobodyWaitsForWhoeverIsStopped) {
   int lane = -1;
   int culprit = -1;
   EXPECT_EQ(ranks[0].enter(1, milliseconds(30), &lane, &culprit),
-            Outcome::kClaimTimeout);
+            Outcome::kTimeout);
   EXPECT_EQ(culprit, 1);
   ranks.owner() = 12345;  // not a rank
   EXPECT_EQ(ranks[0].enter(1, milliseconds(30), &lane, &culprit),
-            Outcome::kClaimTimeout);
+            Outcome::kTimeout);
   EXPECT_EQ(culprit, -1);
   ranks.fail();
   EXPECT_EQ(ranks[0].enter(1, kClaimTimeout, &lane), Outcome::kFailed);
@@ -140,8 +140,7 @@ TEST(LaneClaimsTest, WhoWaitsForSomebodyStoppedUsesNoCore) {
     return milliseconds(time.tv_sec * 1000 + time.tv_nsec / 1000000);
   };
   const auto before = used();
-  EXPECT_EQ(ranks[0].enter(1, milliseconds(1000), &lane),
-            Outcome::kClaimTimeout);
+  EXPECT_EQ(ranks[0].enter(1, milliseconds(1000), &lane), Outcome::kTimeout);
   EXPECT_LT(used() - before, milliseconds(500));
 }
 
@@ -158,7 +157,7 @@ TEST(LaneClaimsTest, NobodyElseWaitsForAThreadOfThisRank) {
     int lane = -1;
     int culprit = -1;
     EXPECT_EQ(ranks[0].enter(5, milliseconds(300), &lane, &culprit),
-              Outcome::kClaimTimeout);
+              Outcome::kTimeout);
     EXPECT_EQ(culprit, 0);
   });
   for (uint64_t tag = 100; tag < 200; tag++) {

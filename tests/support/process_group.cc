@@ -203,7 +203,15 @@ void ProcessGroup::closeFds(Member& member) {
 }
 
 void ProcessGroup::signal(int rank, int number) {
-  ::kill(members_[rank].pid, number);
+  const pid_t pid = members_[rank].pid;
+  ::kill(pid, number);
+  if (number == SIGSTOP) {
+    // One thread takes the signal and stops the others: until it has a
+    // processor, they go on.
+    siginfo_t info;
+    ::waitid(P_PID, static_cast<id_t>(pid), &info,
+             WSTOPPED | WEXITED | WNOWAIT);
+  }
 }
 
 void ProcessGroup::tell(int rank, const std::string& line) {

@@ -72,6 +72,7 @@ class ProcessGroup {
 
   int size() const { return static_cast<int>(members_.size()); }
   pid_t pid(int rank) const { return members_[rank].pid; }
+  // After SIGSTOP none of its threads runs any more.
   void signal(int rank, int number);
 
   void tell(int rank, const std::string& line);

@@ -18,6 +18,7 @@
 // nobody sees any more.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "algorithms/direct.h"
@@ -197,7 +198,13 @@ void DirectRun::finishInPlace() {
   const uint64_t round = begin();
   publish(round);
   waitForAll(round);
-  exposed_ = {};
+  const internal::Place exposed = std::exchange(exposed_, internal::Place());
+  if (exposed.memory != 0 && lane_.isWithdrawn(exposed, bytes_)) {
+    throw IoException(MakeString(
+        describe(),
+        ": its result shares a page with that of an operation of"
+        " another context which failed meanwhile, and may not be whole"));
+  }
 }
 
 // Each rank a slice, which nobody else reads: what it overwrites in place, it

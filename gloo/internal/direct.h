@@ -217,6 +217,10 @@ class GLOO_API Lane {
   // may go on writing to becomes a copy of this rank's, ordinary memory from
   // now on.
   virtual void withdraw(const Place& place, size_t bytes) noexcept = 0;
+  // Some of it has become a copy since placeOf(), as another context's
+  // operation has failed in the same pages: what others have written there may
+  // be lost.
+  virtual bool isWithdrawn(const Place& place, size_t bytes) = 0;
 
   // The context has failed, or was closed.
   bool failed() const { return failed_->load(std::memory_order_acquire); }

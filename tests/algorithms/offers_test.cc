@@ -66,6 +66,7 @@ class OffersLane final : public internal::Lane {
                                   : nullptr;
   }
   void withdraw(const Place&, size_t) noexcept override {}
+  bool isWithdrawn(const Place&, size_t) override { return false; }
 
  private:
   void ring(int) override {}

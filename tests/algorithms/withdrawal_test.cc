@@ -33,7 +33,9 @@ constexpr size_t kCount = 3 << 20;  // several looks at a failure
 
 class SharedVector {
  public:
-  SharedVector() : memory_(transport::shm::allocate(kCount * sizeof(int))) {
+  // With a page behind it.
+  SharedVector()
+      : memory_(transport::shm::allocate((kCount + 1024) * sizeof(int))) {
     std::fill(begin(), begin() + kCount, 1);
   }
   int* begin() { return static_cast<int*>(memory_.data()); }
@@ -42,6 +44,13 @@ class SharedVector {
     return transport::base::SharedAllocations::instance()
                .find(reinterpret_cast<uintptr_t>(memory_.data()))
                .id != 0;
+  }
+  // The byte that is so far from the end.
+  void withdraw(int fromEnd) {
+    auto& allocations = transport::base::SharedAllocations::instance();
+    const auto begin = reinterpret_cast<uintptr_t>(memory_.data());
+    allocations.withdraw(allocations.find(begin).id,
+                         kCount * sizeof(int) + fromEnd, 1);
   }
 
  private:
@@ -74,6 +83,31 @@ TEST(WithdrawalTest, NothingIsCopiedWhereAllHaveStopped) {
             context, vector, 1, [] { throw std::runtime_error("no more"); }));
         EXPECT_TRUE(vector.isShared());
       });
+}
+
+// What another rank writes into a page is not seen once that has become a copy,
+// as the end of an operation of another context asked for.
+TEST(WithdrawalTest, AResultInAPageThatWasWithdrawnIsAnError) {
+  for (const bool neighbour : {true, false}) {
+    spawnContexts(
+        Mode::kThreads, [] { return transport::shm::CreateDevice(); }, 2,
+        [neighbour](const ContextPtr& context) {
+          SharedVector vector;
+          allreduceWith(context, vector, -1, [] {});
+          std::string error;
+          try {
+            allreduceWith(context, vector, 0,
+                          [&] { vector.withdraw(neighbour ? -1 : 0); });
+          } catch (const IoException& e) {
+            error = e.what();
+          }
+          if (context->rank == 0) {
+            EXPECT_EQ(error.find("shares a page") != std::string::npos,
+                      neighbour)
+                << error;
+          }
+        });
+  }
 }
 
 // A rank alone: exits with 0 if it has seen what it should.

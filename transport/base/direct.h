@@ -47,6 +47,9 @@ class DirectLane final : public internal::Lane {
     return memory_.map(rank, place, bytes);
   }
   void withdraw(const internal::Place& place, size_t bytes) noexcept override;
+  bool isWithdrawn(const internal::Place& place, size_t bytes) override {
+    return memory_.isWithdrawn(place, bytes);
+  }
 
  private:
   void ring(int rank) override;

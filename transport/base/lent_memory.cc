@@ -99,12 +99,12 @@ LaneMemory::Own& LaneMemory::lookUp(uintptr_t data, size_t bytes,
 
 Place LaneMemory::placeOf(const void* data, size_t bytes, bool* isNew) {
   using State = LentMemory::State;
-  const uint64_t version = SharedAllocations::instance().version();
-  if (version == 0) {
+  version_ = SharedAllocations::instance().version();
+  if (version_ == 0) {
     return {};
   }
   const auto address = reinterpret_cast<uintptr_t>(data);
-  Own& own = lookUp(address, bytes, version);
+  Own& own = lookUp(address, bytes, version_);
   if (own.range.id == 0 || !own.range.holds(address, bytes)) {
     return {};
   }
@@ -119,6 +119,15 @@ Place LaneMemory::placeOf(const void* data, size_t bytes, bool* isNew) {
 }
 
 void LaneMemory::settle(uint64_t id, bool shared) { lent_.settle(id, shared); }
+
+bool LaneMemory::isWithdrawn(const Place& place, size_t bytes) const {
+  SharedAllocations& allocations = SharedAllocations::instance();
+  if (allocations.version() == version_) {
+    return false;
+  }
+  const auto allocation = allocations.byId(place.memory);
+  return allocation != nullptr && allocation->isPrivate(place.offset, bytes);
+}
 
 const SharedAllocation* LaneMemory::find(Borrowed& borrowed, uint64_t id) {
   for (size_t i = 0; i < kBorrowed; i++) {

@@ -78,6 +78,7 @@ class LaneMemory {
   char* map(int rank, const internal::Place& place, size_t bytes);
   void lend(uint64_t id) { lent_.lend(id); }
   void settle(uint64_t id, bool shared);
+  bool isWithdrawn(const internal::Place& place, size_t bytes) const;
 
  private:
   struct Own {
@@ -97,6 +98,7 @@ class LaneMemory {
   LentMemory& lent_;
   std::array<Own, kOwn> own_;
   size_t nextOwn_ = 0;
+  uint64_t version_ = 0;  // at the last placeOf()
   std::vector<Borrowed> borrowed_;
 };
 

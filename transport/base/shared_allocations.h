@@ -28,6 +28,9 @@ class SharedAllocation : public SharedMemory {
   // Nobody else's writes to these bytes are seen any more, once it has
   // returned. Owner only.
   virtual void withdraw(size_t offset, size_t bytes) noexcept = 0;
+  // Whether that holds for some of these, withdrawn with what has a page in
+  // common with them. Owner only.
+  virtual bool isPrivate(size_t offset, size_t bytes) = 0;
 };
 
 // Thread-safe.

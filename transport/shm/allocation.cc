@@ -79,6 +79,11 @@ void Allocation::withdraw(size_t offset, size_t bytes) noexcept {
   }
 }
 
+bool Allocation::isPrivate(size_t offset, size_t bytes) {
+  const MutexLock lock(withdrawing_);
+  return memory_->isPrivate(offset, offset + bytes);
+}
+
 void Allocation::free() noexcept {
   label().freed.store(1, std::memory_order_relaxed);
   // A hole: the size is sealed. Who still reads there finds zeros.

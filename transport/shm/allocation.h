@@ -42,6 +42,7 @@ class Allocation final : public base::SharedAllocation {
   }
   int descriptor() const override;
   void withdraw(size_t offset, size_t bytes) noexcept override;
+  bool isPrivate(size_t offset, size_t bytes) override;
 
   // Gives the pages back, for all who have it mapped. Owner only.
   void free() noexcept;

@@ -196,6 +196,16 @@ bool SealedMemory::makePrivate(size_t begin, size_t end) noexcept {
   return true;
 }
 
+bool SealedMemory::isPrivate(size_t begin, size_t end) const {
+  const size_t pageSize = pageBytes();
+  const auto at = [&](size_t page) {
+    return private_.begin() +
+           static_cast<ptrdiff_t>(std::min(page, private_.size()));
+  };
+  const auto last = at((end + pageSize - 1) / pageSize);
+  return std::find(at(begin / pageSize), last, true) != last;
+}
+
 bool SealedMemory::copyPages(size_t first, size_t last) noexcept {
   const size_t pageSize = pageBytes();
   char* const at = data_ + first * pageSize;

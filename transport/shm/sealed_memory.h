@@ -45,6 +45,7 @@ class SealedMemory final : public base::SharedMemory {
   // What other threads of this process write meanwhile is. One thread at a
   // time. False: the system refuses.
   [[nodiscard]] bool makePrivate(size_t begin, size_t end) noexcept;
+  bool isPrivate(size_t begin, size_t end) const;
 
   // To be handed over; gone after close().
   int descriptor() const { return memory_.get(); }

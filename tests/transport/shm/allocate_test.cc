@@ -179,6 +179,10 @@ TEST(AllocationTest, WhatIsWithdrawnBelongsToItsOwner) {
   EXPECT_EQ(owner->data()[16384], 2);
   owner->data()[5000] = 3;
   EXPECT_EQ(borrower->data()[5000], 2);
+  EXPECT_FALSE(owner->isPrivate(0, 4096));
+  EXPECT_TRUE(owner->isPrivate(0, 4097));
+  EXPECT_TRUE(owner->isPrivate(16383, 1));
+  EXPECT_FALSE(owner->isPrivate(16384, owner->bytes() - 16384));
 }
 
 // Of operations side by side, whose vectors have a page in common.

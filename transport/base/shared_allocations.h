@@ -30,7 +30,7 @@ class SharedAllocation : public SharedMemory {
   virtual void withdraw(size_t offset, size_t bytes) noexcept = 0;
 };
 
-// Thread-safe.
+// Thread-safe. A forked child has its own, which begins empty.
 class SharedAllocations {
  public:
   static SharedAllocations& instance();

@@ -10,6 +10,7 @@
 #include "algorithms/reduce_locally.h"
 #include "gloo/common/logging.h"
 #include "gloo/internal/cuda.h"
+#include "gloo/internal/fork.h"
 #include "gloo/pairwise_exchange.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -39,6 +40,7 @@ class Base : public Persistent {
   }
 
   void run() final {
+    origin_.check("object");
     GLOO_ENFORCE(!lease_.has_value() || !alive_.expired(),
                  nameOf(request_.collective),
                  ": this object was made for connections that others have "
@@ -126,6 +128,7 @@ class Base : public Persistent {
   CollectiveCall call_;
 
  private:
+  const Origin origin_;
   State* state_ = nullptr;
   std::weak_ptr<State> alive_;  // as long as the state
   Request request_;

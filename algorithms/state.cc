@@ -119,7 +119,9 @@ State::State(internal::Channel& channel, const internal::Profile& profile,
 State::~State() = default;
 
 State& State::of(Context& context) {
-  return static_cast<State&>(context.collectiveState());
+  auto& state = static_cast<State&>(context.collectiveState());
+  state.origin_.check("context");
+  return state;
 }
 
 Lease State::checkOut(const Request& wanted, uint64_t slot) {
@@ -148,6 +150,9 @@ Lease State::checkOutAny(const Request& request, uint64_t slot) {
 }
 
 void State::checkIn(Plan& plan, Scratch scratch) {
+  if (origin_.inherited()) {
+    return;
+  }
   MutexLock lock(mutex_);
   plan.inUse = false;
   running_ -= hasSharedTag(plan.slot) ? 1 : 0;

@@ -17,6 +17,7 @@
 #include "gloo/common/thread_annotations.h"
 #include "gloo/internal/channel.h"
 #include "gloo/internal/collective_state.h"
+#include "gloo/internal/fork.h"
 #include "gloo/internal/options.h"
 #include "gloo/internal/profile.h"
 
@@ -96,6 +97,7 @@ class State final : public internal::CollectiveState,
         const std::string& transport);
   ~State() override;
 
+  // Throws InvalidOperationException in a forked child.
   static State& of(Context& context);
 
   // No other state of the process has had it, nor will.
@@ -144,6 +146,7 @@ class State final : public internal::CollectiveState,
   Plan& planFor(const Request& request) GLOO_REQUIRES(mutex_);
   void evictOne() GLOO_REQUIRES(mutex_);
 
+  const internal::Origin origin_;
   const uint64_t serial_;
   internal::Channel& channel_;
   internal::Direct* const direct_;  // null: there is none

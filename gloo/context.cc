@@ -1,7 +1,10 @@
 #include "gloo/context.h"
 
+#include <mutex>
+
 #include "gloo/common/logging.h"
 #include "gloo/internal/collective_state.h"
+#include "gloo/internal/fork.h"
 #include "gloo/internal/require_timeout.h"
 #include "gloo/internal/shared_timeout.h"
 
@@ -11,20 +14,41 @@ namespace {
 constexpr std::chrono::milliseconds kDefaultTimeout{30000};
 }
 
+// The state is made when it is first needed. In a forked child, whose parent's
+// threads may have been in the middle of it, it is left as it is.
+struct Context::Collectives {
+  ~Collectives() {
+    if (origin.inherited()) {
+      [[maybe_unused]] auto* leaked =
+          std::make_unique<std::shared_ptr<internal::CollectiveState>>(state)
+              .release();
+    }
+  }
+
+  const internal::Origin origin;
+  std::mutex mutex;
+  std::shared_ptr<internal::CollectiveState> state;
+};
+
 Context::Context(int rank, int size, int base)
-    : rank(rank), size(size), base(base), slot_(0), timeout_(kDefaultTimeout) {
+    : rank(rank),
+      size(size),
+      base(base),
+      slot_(0),
+      timeout_(kDefaultTimeout),
+      collectives_(std::make_unique<Collectives>()) {
   GLOO_ENFORCE(size >= 1, "a group of size ", size);
   GLOO_ENFORCE(rank >= 0 && rank < size, "rank ", rank,
                " is outside a group of size ", size);
 }
 
 // The plans refer to the transport's context.
-Context::~Context() { collectiveState_.reset(); }
+Context::~Context() { collectives_.reset(); }
 
 void Context::attach(std::shared_ptr<transport::Device> device,
                      std::shared_ptr<transport::Context> transportContext) {
   madeState_.store(nullptr, std::memory_order_release);
-  collectiveState_.reset();
+  collectives_ = std::make_unique<Collectives>();
   transportContext_ = std::move(transportContext);
   device_ = std::move(device);
 }
@@ -78,12 +102,14 @@ internal::CollectiveState& Context::collectiveState() {
   }
   GLOO_ENFORCE(transportContext_ != nullptr, "rank ", rank,
                ": this context is not connected");
-  const std::lock_guard<std::mutex> lock(collectiveStateMutex_);
-  if (collectiveState_ == nullptr) {
-    collectiveState_ = internal::CollectiveState::make(*transportContext_);
-    madeState_.store(collectiveState_.get(), std::memory_order_release);
+  Collectives& collectives = *collectives_;
+  collectives.origin.check("context");
+  const std::lock_guard<std::mutex> lock(collectives.mutex);
+  if (collectives.state == nullptr) {
+    collectives.state = internal::CollectiveState::make(*transportContext_);
+    madeState_.store(collectives.state.get(), std::memory_order_release);
   }
-  return *collectiveState_;
+  return *collectives.state;
 }
 
 std::unique_ptr<transport::RemoteKey> Context::deserializeRemoteKey(

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "gloo/common/error.h"
@@ -79,8 +78,8 @@ class GLOO_API Context {
   std::chrono::milliseconds timeout_;
 
  private:
-  std::mutex collectiveStateMutex_;
-  std::shared_ptr<internal::CollectiveState> collectiveState_;
+  struct Collectives;  // of the connections; made with them
+  std::unique_ptr<Collectives> collectives_;
   std::atomic<internal::CollectiveState*> madeState_{nullptr};
 };
 

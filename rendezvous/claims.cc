@@ -1,6 +1,5 @@
 #include "rendezvous/claims.h"
 
-#include <memory>
 #include <mutex>
 #include <set>
 
@@ -9,16 +8,13 @@ namespace rendezvous {
 
 namespace {
 
-// Leaked on purpose: contexts may be connected during static destruction.
 struct Claims {
   std::mutex mutex;
   std::multiset<uint64_t> held;
 };
 
-Claims& claims() {
-  static Claims* const all = std::make_unique<Claims>().release();
-  return *all;
-}
+// Contexts may be connected during static destruction, and in forked children.
+Claims& claims() { return internal::instanceOfProcess<Claims>(); }
 
 }  // namespace
 
@@ -28,8 +24,10 @@ Claim::Claim(uint64_t nonce) : nonce_(nonce) {
 }
 
 Claim::~Claim() {
-  std::lock_guard lock(claims().mutex);
-  claims().held.erase(claims().held.find(nonce_));
+  if (!origin_.inherited()) {
+    std::lock_guard lock(claims().mutex);
+    claims().held.erase(claims().held.find(nonce_));
+  }
 }
 
 bool Claim::isHeld(uint64_t nonce) {

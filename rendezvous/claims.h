@@ -4,11 +4,12 @@
 #include <cstdint>
 
 #include "gloo/config.h"
+#include "gloo/internal/fork.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace rendezvous {
 
-// Held while a context is being connected. Thread-safe.
+// Held while a context is being connected, in this process. Thread-safe.
 class Claim {
  public:
   explicit Claim(uint64_t nonce);
@@ -20,6 +21,7 @@ class Claim {
 
  private:
   const uint64_t nonce_;
+  const internal::Origin origin_;
 };
 
 }  // namespace rendezvous

@@ -10,6 +10,8 @@
 #include <set>
 #include <sstream>
 
+#include "gloo/internal/fork.h"
+
 GLOO_NAMESPACE_BEGIN
 namespace {
 
@@ -22,13 +24,16 @@ const char* lookUp(const char* variable) {
 // Once per variable and value: the environment is read many times.
 void warnOnce(const std::string& variable, const std::string& value,
               const std::string& allowed) {
-  static std::mutex mutex;
-  static std::set<std::string> warned;
+  struct Warned {
+    std::mutex mutex;
+    std::set<std::string> texts;
+  };
   const std::string text =
       MakeString("ignoring ", variable, "=", value, ": it must be ", allowed);
   {
-    const std::lock_guard<std::mutex> lock(mutex);
-    if (!warned.insert(text).second) {
+    auto& warned = internal::instanceOfProcess<Warned>();
+    const std::lock_guard<std::mutex> lock(warned.mutex);
+    if (!warned.texts.insert(text).second) {
       return;
     }
   }

@@ -1,7 +1,10 @@
 // References to an object that somebody else destroys. The owner holds a
 // ShareableNonOwningPtr and others WeakNonOwningPtrs made from it; who uses the
 // object holds a NonOwningPtr meanwhile, and the owner's reset() waits for it.
+// In a forked child nobody gets the object, and nobody waits.
 #pragma once
+
+#include <unistd.h>
 
 #include <condition_variable>
 #include <memory>
@@ -21,6 +24,9 @@ class Shared {
 
   // Null once the owner has withdrawn the object.
   T* acquire() {
+    if (inherited()) {
+      return nullptr;
+    }
     const std::lock_guard<std::mutex> lock(mutex_);
     if (object_ != nullptr) {
       users_++;
@@ -29,18 +35,28 @@ class Shared {
   }
 
   void release() {
+    if (inherited()) {
+      return;
+    }
     const std::lock_guard<std::mutex> lock(mutex_);
     users_--;
     unused_.notify_all();
   }
 
   void withdraw() {
+    if (inherited()) {
+      return;
+    }
     std::unique_lock<std::mutex> lock(mutex_);
     object_ = nullptr;
     unused_.wait(lock, [this] { return users_ == 0; });
   }
 
  private:
+  // Threads that exist in the parent only may have the lock, or the object.
+  bool inherited() const { return ::getpid() != process_; }
+
+  const pid_t process_ = ::getpid();
   std::mutex mutex_;
   std::condition_variable unused_;
   T* object_;

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "gloo/common/string.h"
+#include "gloo/internal/fork.h"
 
 #if GLOO_CHECK_CUDA_HEADER
 #include <cuda.h>
@@ -110,15 +111,19 @@ bool resolve(void* library, CudaDriver& d) {
          find(library, "cuGetErrorString", &d.getErrorString);
 }
 
-std::mutex mutex;
 std::atomic<const CudaDriver*> replaced{nullptr};
 std::atomic<const CudaDriver*> loaded{nullptr};
 std::atomic<unsigned long long> lookedAt{0};  // librariesLoaded() at a look
 
+// By one thread of a process at a time.
+struct Looking {
+  std::mutex mutex;
+};
+
 // Looks whether the process has loaded the driver; keeps it loaded if so.
 const CudaDriver* look() {
   static CudaDriver driver;
-  const std::lock_guard<std::mutex> lock(mutex);
+  const std::lock_guard<std::mutex> lock(instanceOfProcess<Looking>().mutex);
   if (const CudaDriver* found = loaded.load(std::memory_order_relaxed)) {
     return found;
   }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <new>
 #include <string>
 #include <thread>
@@ -16,6 +17,7 @@
 #include "gloo/common/aligned_allocator.h"
 #include "gloo/common/memory.h"
 #include "gloo/common/utils.h"
+#include "tests/support/forked_child.h"
 
 namespace {
 
@@ -85,6 +87,18 @@ TEST(NonOwningPtr, TheOwnerWaitsForThoseWhoUseTheObject) {
   released = true;
   access = gloo::NonOwningPtr<int>();
   resetter.join();
+}
+
+TEST(NonOwningPtr, AForkedChildHasNoAccessAndWaitsForNobody) {
+  int object = 5;
+  auto owner = std::make_unique<gloo::ShareableNonOwningPtr<int>>(&object);
+  const gloo::WeakNonOwningPtr<int> weak(*owner);
+  const gloo::NonOwningPtr<int> access = weak.lock();
+  EXPECT_TRUE(gloo::test::holdsInChild([&] {
+    const bool isNull = !weak.lock();
+    owner.reset();
+    return isNull;
+  }));
 }
 
 TEST(Utils, HostnameIsTheSystems) {

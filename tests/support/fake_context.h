@@ -13,8 +13,8 @@ GLOO_NAMESPACE_BEGIN
 namespace testing_support {
 
 // Has a channel and nothing else.
-class FakeTransportContext final : public transport::Context,
-                                   public internal::Channel {
+class FakeTransportContext : public transport::Context,
+                             public internal::Channel {
  public:
   explicit FakeTransportContext(internal::Channel& channel)
       : transport::Context(channel.rank(), channel.size()), channel_(channel) {}

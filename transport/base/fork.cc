@@ -7,13 +7,10 @@
 #include <atomic>
 #include <bit>
 #include <cerrno>
-
-#include "gloo/common/error.h"
+#include <cstdint>
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
-
-std::atomic<uint32_t> fork_detail::generation{0};
 
 namespace {
 
@@ -35,7 +32,6 @@ void closeInherited() {
     }
   }
   highestWord = -1;
-  fork_detail::generation.fetch_add(1);
   errno = savedErrno;
 }
 
@@ -44,13 +40,6 @@ void closeInherited() {
     pthread_atfork(nullptr, nullptr, &closeInherited);
 
 }  // namespace
-
-void Origin::refuse(const char* what) {
-  GLOO_THROW_INVALID_OPERATION_EXCEPTION(
-      "This ", what,
-      " was created before fork() and cannot be used in the "
-      "child process: create a new one there");
-}
 
 void registerDescriptor(int fd) {
   if (fd < 0 || fd >= kMaxDescriptors) {

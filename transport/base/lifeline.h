@@ -13,6 +13,7 @@
 
 #include "gloo/config.h"
 #include "gloo/internal/cause.h"
+#include "gloo/internal/fork.h"
 #include "transport/base/socket.h"
 #include "transport/base/wire.h"
 
@@ -71,7 +72,7 @@ class Lifelines {
 
  private:
   template <typename T>
-  friend T& instanceOfProcess();
+  friend T& internal::instanceOfProcess();
 
   Lifelines();
   ~Lifelines();

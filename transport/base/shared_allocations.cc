@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "transport/base/fork.h"
+
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 namespace {
@@ -15,8 +17,7 @@ uintptr_t beginOf(const SharedAllocation& allocation) {
 
 SharedAllocations& SharedAllocations::instance() {
   // Never destroyed: memory may be given back at exit.
-  static auto* allocations = new SharedAllocations;
-  return *allocations;
+  return instanceOfProcess<SharedAllocations>();
 }
 
 void SharedAllocations::add(std::shared_ptr<SharedAllocation> allocation) {

@@ -33,7 +33,7 @@ class SharedAllocation : public SharedMemory {
   virtual bool isPrivate(size_t offset, size_t bytes) = 0;
 };
 
-// Thread-safe.
+// Thread-safe. A forked child has its own, which begins empty.
 class SharedAllocations {
  public:
   static SharedAllocations& instance();

@@ -7,20 +7,20 @@
 #include <mutex>
 
 #include "gloo/config.h"
+#include "transport/base/fork.h"
 #include "transport/shm/segment.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
 
-// By a secret. Does not keep the memory. Thread-safe.
+// By a secret. Does not keep the memory. Thread-safe. A forked child has its
+// own, which begins empty.
 template <typename Memory>
 class Local {
  public:
   // Never destroyed: contexts take leave when the process exits.
-  static Local& instance() {
-    static auto* const local = new Local;
-    return *local;
-  }
+  static Local& instance() { return base::instanceOfProcess<Local>(); }
+
   void add(const Secret& secret, const std::shared_ptr<Memory>& memory) {
     std::lock_guard<std::mutex> guard(mutex_);
     std::erase_if(memory_,

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <functional>
@@ -14,6 +13,7 @@
 #include "gloo/common/error.h"
 #include "gloo/internal/statistics.h"
 #include "gloo/transport/tcp/device.h"
+#include "tests/support/forked_child.h"
 #include "transport/base/context.h"
 #include "transport/base/socket.h"
 
@@ -27,16 +27,6 @@ using transport::base::UniqueFd;
 bool isOpen(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
 
 UniqueFd open() { return UniqueFd(::open("/dev/null", O_RDWR | O_CLOEXEC)); }
-
-// The child's exit code: 0 when `body` is true there.
-bool holdsInChild(const std::function<bool()>& body) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::_exit(body() ? 0 : 1);
-  }
-  int status = 0;
-  return ::waitpid(child, &status, 0) == child && status == 0;
-}
 
 TEST(Fork, TheChildClosesWhatItInherited) {
   UniqueFd fd = open();
@@ -134,17 +124,8 @@ TEST(Fork, EveryEntryOfAContextAndItsDeviceIsRefused) {
   };
   const auto lock = context.lock();
   for (size_t i = 0; i < entries.size(); i++) {
-    EXPECT_TRUE(holdsInChild([&] {
-      ::alarm(20);  // ends a child that waits for the lock
-      try {
-        entries[i]();
-      } catch (const InvalidOperationException& error) {
-        return std::string(error.what()).find("before fork()") !=
-               std::string::npos;
-      }
-      return false;
-    })) << "entry "
-        << i;
+    EXPECT_TRUE(holdsInChild([&] { return isRefused(entries[i]); }))
+        << "entry " << i;
   }
 }
 

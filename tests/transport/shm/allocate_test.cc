@@ -15,6 +15,7 @@
 
 #include "gloo/common/error.h"
 #include "gloo/transport/shm/allocate.h"
+#include "tests/support/forked_child.h"
 #include "tests/support/sanitized.h"
 #include "transport/shm/allocation.h"
 
@@ -218,16 +219,17 @@ TEST(AllocationTest, RefusesWhatIsNotOne) {
 TEST(AllocateTest, AForkedChildGivesNothingBack) {
   Memory memory = allocate(10000);
   std::memset(memory.data(), 1, 10000);
-  const pid_t pid = ::fork();
-  if (pid == 0) {
+  EXPECT_TRUE(test::holdsInChild([&] {
     memory = Memory();
-    const Memory own = allocate(100);
-    ::_exit(own ? 0 : 1);
-  }
-  int status = -1;
-  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
-  EXPECT_EQ(status, 0);
+    return bool(allocate(100));
+  }));
   EXPECT_EQ(static_cast<char*>(memory.data())[9999], 1);
+}
+
+TEST(AllocateTest, AForkedChildAllocatesWhileAThreadOfItsParentDoes) {
+  EXPECT_TRUE(test::holdsInChildrenWhile(
+      [] { base::SharedAllocations::instance().find(0); },
+      [] { return bool(allocate(100)); }));
 }
 
 }  // namespace

@@ -1,27 +1,33 @@
 // A rank that shares memory forks: what it has shared is nothing of its
 // child's.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "gloo/allreduce.h"
 #include "gloo/barrier.h"
-#include "gloo/common/error.h"
 #include "gloo/rendezvous/context.h"
 #include "gloo/rendezvous/file_store.h"
 #include "gloo/transport/shm/allocate.h"
 #include "gloo/transport/shm/device.h"
 #include "gloo/transport/unbound_buffer.h"
+#include "rendezvous/claims.h"
 #include "tests/algorithms/lanes.h"
 #include "tests/support/collectives.h"
 #include "tests/support/cores.h"
+#include "tests/support/forked_child.h"
 #include "tests/support/process_group.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/spawn.h"
+#include "transport/shm/local.h"
+#include "transport/shm/sealed_memory.h"
+#include "transport/shm/segment.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace test {
@@ -66,31 +72,32 @@ struct Belongings {
   int* values() const { return static_cast<int*>(memory.data()); }
 };
 
+Belongings connected(int rank, std::shared_ptr<rendezvous::Store> store) {
+  Belongings mine;
+  mine.device = transport::shm::CreateDevice();
+  auto context = std::make_shared<rendezvous::Context>(rank, 2);
+  context->setTimeout(contextTimeout());
+  context->connectFullMesh(std::move(store), mine.device);
+  mine.context = std::move(context);
+  return mine;
+}
+
 void tryAndDestroy(Belongings& belongings) {
-  try {
+  EXPECT_TRUE(isRefused([&] {
     std::vector<int> values(10);
     AllreduceOptions opts(belongings.context);
     opts.setOutput(values.data(), values.size());
     opts.setReduceFunction(testing_support::adder<int>());
     allreduce(opts);
-    ADD_FAILURE() << "an allreduce of a forked child";
-  } catch (const InvalidOperationException& e) {
-    EXPECT_NE(std::string(e.what()).find("before fork()"), std::string::npos)
-        << e.what();
-  }
+  }));
   belongings = {};
 }
 
 void forkAChild(Belongings& belongings) {
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    ::alarm(20);  // ends a child that waits for what is not there
+  EXPECT_TRUE(holdsInChild([&] {
     tryAndDestroy(belongings);
-    ::_exit(testing::Test::HasFailure() ? 1 : 0);
-  }
-  int status = -1;
-  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
-  EXPECT_EQ(status, 0);
+    return !testing::Test::HasFailure();
+  }));
 }
 
 // On one core, so that long messages are read by the kernel.
@@ -98,13 +105,8 @@ TEST(ShmForkTest, AForkedChildLetsGoOfNothing) {
   const ScratchDirectory directory;
   ProcessGroup ranks(2, [&](Child& child) {
     stayOn(0, 1);
-    Belongings mine;
-    mine.device = transport::shm::CreateDevice();
-    auto context = std::make_shared<rendezvous::Context>(child.rank, 2);
-    context->setTimeout(contextTimeout());
-    context->connectFullMesh(
-        std::make_shared<rendezvous::FileStore>(directory.path()), mine.device);
-    mine.context = std::move(context);
+    Belongings mine = connected(
+        child.rank, std::make_shared<rendezvous::FileStore>(directory.path()));
     mine.memory = transport::shm::allocate(kCount * sizeof(int));
     (void)laneOf(mine.context, kAllreduceSlotPrefix, 0);  // there are lanes
     reduceOnes(mine.context, mine.values());
@@ -123,6 +125,67 @@ TEST(ShmForkTest, AForkedChildLetsGoOfNothing) {
   ranks.tellAll("go on");
   ranks.joinAll();
 }
+
+// Until the last value of both ranks is 1.
+void reduceAllTheTime(const ContextPtr& context,
+                      const std::atomic<int>& value) {
+  int sum = 0;
+  for (size_t count = 1; sum < 2; count = count % 5000 + 1) {
+    std::vector<int> values(count, value);
+    AllreduceOptions opts(context);
+    opts.setOutput(values.data(), count);
+    opts.setReduceFunction(testing_support::adder<int>());
+    allreduce(opts);
+    sum = values[0];
+  }
+}
+
+// Two ranks as threads, each with one more that runs collectives.
+TEST(ShmForkTest, AChildDestroysWhatThreadsOfItsParentUse) {
+  spawnSeats(Mode::kThreads, 2, [](Seat& seat) {
+    Belongings mine = connected(seat.rank, seat.store);
+    std::atomic<int> value{0};
+    // What belongs to a thread is not destroyed in the child.
+    const ContextPtr borrowed(ContextPtr(), mine.context.get());
+    std::thread other([&] { reduceAllTheTime(borrowed, value); });
+    for (int i = 0; i < 20; i++) {
+      forkAChild(mine);
+    }
+    value = 1;
+    other.join();
+  });
+}
+
+#ifndef GLOO_TEST_THREAD_SANITIZED  // which lets no such child have threads
+
+bool reducesAmongThreads() {
+  spawnContexts(
+      Mode::kThreads, [] { return transport::shm::CreateDevice(); }, 2,
+      [](const ContextPtr& context) {
+        const auto memory = transport::shm::allocate(kCount * sizeof(int));
+        reduceOnes(context, static_cast<int*>(memory.data()));
+      });
+  return !testing::Test::HasFailure();
+}
+
+TEST(ShmForkTest, AChildMakesContextsWhileAThreadOfItsParentFindsSegments) {
+  using Segments = transport::shm::Local<transport::shm::Segment>;
+  EXPECT_TRUE(holdsInChildrenWhile([] { Segments::instance().find({}); },
+                                   reducesAmongThreads));
+}
+
+TEST(ShmForkTest, AChildMakesContextsWhileAThreadOfItsParentFindsMemory) {
+  using Memory = transport::shm::Local<transport::shm::SealedMemory>;
+  EXPECT_TRUE(holdsInChildrenWhile([] { Memory::instance().find({}); },
+                                   reducesAmongThreads));
+}
+
+TEST(ShmForkTest, AChildMakesContextsWhileAThreadOfItsParentConnects) {
+  EXPECT_TRUE(holdsInChildrenWhile([] { const rendezvous::Claim claim(1); },
+                                   reducesAmongThreads));
+}
+
+#endif
 
 }  // namespace
 }  // namespace test

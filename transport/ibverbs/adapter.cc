@@ -142,33 +142,39 @@ void Adapter::query() {
 }
 
 int Adapter::queryPort() {
+  ibv_port_attr now{};
   const int error = api().queryPort(context_.get(),
-                                    static_cast<uint8_t>(chosen_.port), &port_);
+                                    static_cast<uint8_t>(chosen_.port), &now);
   if (error == 0) {
-    chosen_.lid = port_.lid;
-    mtu_ = settings_.mtu == 0 ? port_.active_mtu : mtuOf(settings_.mtu);
-    mtu_ = std::min(mtu_, port_.active_mtu);
+    take(now);
   }
   return error;
+}
+
+void Adapter::take(const ibv_port_attr& port) {
+  port_ = port;
+  chosen_.lid = port_.lid;
+  mtu_ = settings_.mtu == 0 ? port_.active_mtu : mtuOf(settings_.mtu);
+  mtu_ = std::min(mtu_, port_.active_mtu);
 }
 
 void Adapter::refresh() {
   RdmaDevice now;
   now.attr = device_;
-  const int error = queryPort();
-  const std::string why =
-      error != 0 ? base::errnoText(error) : readPorts(context_.get(), now);
+  const std::string why = readPorts(context_.get(), now);
+  const size_t own = static_cast<size_t>(chosen_.port) - 1;
+  if (own < now.ports.size()) {
+    take(now.ports[own].attr);
+  }
   if (!why.empty()) {
-    GLOO_WARN("Cannot query port ", chosen_.port, " of RDMA device ",
-              chosen_.device, ": ", why);
+    GLOO_WARN("Cannot query RDMA device ", chosen_.device, ": ", why);
     return;
   }
   if (chosen_.gidIndex < 0) {
     return;
   }
   const Gid* const gid =
-      findGidAgain(first_, now.ports[static_cast<size_t>(chosen_.port) - 1],
-                   settings_.index >= 0);
+      findGidAgain(first_, now.ports[own], settings_.index >= 0);
   gidLost_ = gid == nullptr;
   if (!gidLost_) {
     chosen_.gidIndex = gid->index;

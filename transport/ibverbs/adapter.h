@@ -42,6 +42,7 @@ class Adapter {
   void checkSettings() const;
   void query();
   int queryPort();
+  void take(const ibv_port_attr& port);
 
   attr settings_;
   ChosenPort chosen_;

@@ -213,6 +213,57 @@ TEST_F(CableTest, APortGoesDown) {
   expectKnown(job, [] { takeDown("eth2"); });
 }
 
+// Who has lost it says so; the other one may know no more than that nothing
+// comes.
+TEST_F(CableTest, LosesTheAddressOfAnEndWhileNobodySends) {
+  Job job(options(), [](Child& child, const std::shared_ptr<Context>& context) {
+    exchange(*context, 0, 50000);
+    child.say("now");
+    recvFrom(*context, 1 - context->rank, 1, 100);
+  });
+  job.go();
+  job.group().expectAll("now");
+  const auto start = now();
+  fault("deprive eth2");
+  const Failure one = job.failure(1, std::chrono::seconds(40));
+  EXPECT_TRUE(one.names("port 1 of RDMA device rxe2 has lost its GID"))
+      << one.text;
+  EXPECT_TRUE(one.names("10.78.0.2, RoCE v2")) << one.text;
+  EXPECT_TRUE(one.names("rank 0")) << one.text;
+  EXPECT_LT(one.at - start, std::chrono::seconds(2)) << one.text;
+  const Failure other = job.failure(0, std::chrono::seconds(40));
+  EXPECT_EQ(other.type, "PeerLost") << other.text;
+  EXPECT_LT(other.at - start, kCutIsKnown) << other.text;
+  job.group().joinAll();
+  fault("address eth2");
+}
+
+// As long as queue pairs use the old index, which this Soft-RoCE looks up with
+// every request. A later one may go on.
+TEST_F(CableTest, AnEndHasItsAddressBackAtAnotherIndex) {
+  transport::ibverbs::attr attr;
+  attr.gidLostTime = std::chrono::minutes(1);
+  Job job(options(attr),
+          [](Child& child, const std::shared_ptr<Context>& context) {
+            exchange(*context, 0, 50000);
+            child.say("now");
+            child.hear();
+            exchange(*context, 1, 50000);
+          });
+  job.go();
+  job.group().expectAll("now");
+  fault("deprive eth2");
+  fault("address eth2");
+  job.group().tellAll("back");
+  for (int rank = 0; rank < 2; rank++) {
+    const Failure failure = job.failure(rank, std::chrono::seconds(40));
+    EXPECT_TRUE(failure.type == "none" ||
+                failure.names("had index 1 when the queue pair was connected"))
+        << failure.type << failure.text;
+  }
+  job.group().joinAll();
+}
+
 // With Soft-RoCE some requests may fail at once, or a queue pair may be silent
 // for good, if it was sending; or all of them arrive a little later.
 TEST_F(CableTest, APortIsSetDownAndUpAgain) {

@@ -6,6 +6,8 @@
 #   faults.sh heal            it loses nothing
 #   faults.sh unplug SECONDS  cut, and healed so long after the cut began
 #   faults.sh up INTERFACE    the port that was set down comes up again
+#   faults.sh deprive INTERFACE  its address is removed
+#   faults.sh address INTERFACE  and given back
 #   faults.sh memlock KIB COMMAND [ARGUMENT...]
 #                             with so much lockable memory, and no right to more
 set -euo pipefail
@@ -64,6 +66,8 @@ case ${1:-} in
   heal) heal ;;
   unplug) unplug "$2" ;;
   up) up "$2" ;;
+  deprive) ip address del "10.78.0.${2#eth}/24" dev "$2" ;;
+  address) ip address replace "10.78.0.${2#eth}/24" dev "$2" && up "$2" ;;
   memlock)
     kib=$2
     shift 2

@@ -11,7 +11,9 @@ namespace transport::base {
 namespace {
 
 // What one pair may have with the link at a time: two parts, or as many short
-// ones as keep a link busy while their completions are on their way.
+// ones as keep a link busy while their completions are on their way. No
+// attribute of a device: more does not make a link busier, fewer leave it idle,
+// and what a link has no room for it keeps.
 constexpr int kInLink = 16;
 constexpr int kPartWeight = 8;
 constexpr size_t kShortBytes = size_t{64} << 10;

@@ -6,9 +6,11 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <utility>
 
 #include "gloo/common/error.h"
+#include "gloo/common/string.h"
 #include "transport/base/socket.h"
 #include "transport/base/topology.h"
 
@@ -76,6 +78,7 @@ Adapter::Adapter(const attr& wanted)
            choosePort(listDevices(), {wanted.name, wanted.port, wanted.index,
                                       base::Topology::instance().home()}))),
       first_(chosen_),
+      gids_{chosen_.gid},
       context_(open()),
       pd_(require(api().allocPd(context_.get()), "a protection domain",
                   chosen_.device)),
@@ -109,6 +112,7 @@ void Adapter::checkSettings() const {
   checkRange<size_t>("eagerMemoryBytes", s.eagerMemoryBytes, 65536, kMaxMemory);
   checkRange("completionQueue", s.completionQueue, 1, 1 << 22);
   checkTime("portDownTime", s.portDownTime, 0ms, 1h);
+  checkTime("gidLostTime", s.gidLostTime, 0ms, 1h);
   checkTime("hostTimeout", s.hostTimeout, 1s, 1h);
   checkTime("reasonTime", s.reasonTime, 0ms, 1min);
   if (s.mtu != 0) {
@@ -142,33 +146,40 @@ void Adapter::query() {
 }
 
 int Adapter::queryPort() {
-  const int error = api().queryPort(context_.get(),
-                                    static_cast<uint8_t>(chosen_.port), &port_);
+  ibv_port_attr now{};
+  const int error =
+      api().queryPort(context_.get(), static_cast<uint8_t>(chosen_.port), &now);
   if (error == 0) {
-    chosen_.lid = port_.lid;
-    mtu_ = settings_.mtu == 0 ? port_.active_mtu : mtuOf(settings_.mtu);
-    mtu_ = std::min(mtu_, port_.active_mtu);
+    take(now);
   }
   return error;
+}
+
+void Adapter::take(const ibv_port_attr& port) {
+  port_ = port;
+  chosen_.lid = port_.lid;
+  mtu_ = settings_.mtu == 0 ? port_.active_mtu : mtuOf(settings_.mtu);
+  mtu_ = std::min(mtu_, port_.active_mtu);
 }
 
 void Adapter::refresh() {
   RdmaDevice now;
   now.attr = device_;
-  const int error = queryPort();
-  const std::string why =
-      error != 0 ? base::errnoText(error) : readPorts(context_.get(), now);
+  const std::string why = readPorts(context_.get(), now);
+  const size_t own = static_cast<size_t>(chosen_.port) - 1;
+  if (own < now.ports.size()) {
+    take(now.ports[own].attr);
+  }
   if (!why.empty()) {
-    GLOO_WARN("Cannot query port ", chosen_.port, " of RDMA device ",
-              chosen_.device, ": ", why);
+    GLOO_WARN("Cannot query RDMA device ", chosen_.device, ": ", why);
     return;
   }
   if (chosen_.gidIndex < 0) {
     return;
   }
+  gids_ = now.ports[own].gids;
   const Gid* const gid =
-      findGidAgain(first_, now.ports[static_cast<size_t>(chosen_.port) - 1],
-                   settings_.index >= 0);
+      findGidAgain(first_, now.ports[own], settings_.index >= 0);
   gidLost_ = gid == nullptr;
   if (!gidLost_) {
     chosen_.gidIndex = gid->index;
@@ -176,13 +187,51 @@ void Adapter::refresh() {
   }
 }
 
+void Adapter::refreshLid() {
+  if (port_.link_layer == IBV_LINK_LAYER_ETHERNET) {
+    return;
+  }
+  if (const int error = queryPort(); error != 0) {
+    GLOO_WARN("Cannot query RDMA device ", chosen_.device, ": ",
+              base::errnoText(error));
+  }
+}
+
 void Adapter::requireAddress() const {
   if (gidLost_) {
-    GLOO_THROW_IO_EXCEPTION(
-        "Port ", chosen_.port, " of RDMA device ", chosen_.device,
-        " has lost its GID ", chosen_.gid.str(),
-        " (was the address of its network interface removed?)");
+    GLOO_THROW_IO_EXCEPTION(lost(chosen_.gid));
   }
+}
+
+std::string Adapter::lost(const Gid& gid) const {
+  return MakeString("port ", chosen_.port, " of RDMA device ", chosen_.device,
+                    " has lost its GID ", gid.str(),
+                    " (was the address of its network interface removed?)");
+}
+
+std::string Adapter::whyNotAt(uint16_t lid) const {
+  if (port_.lid == lid || port_.lid == 0) {
+    return std::string();
+  }
+  return MakeString("port ", chosen_.port, " of RDMA device ", chosen_.device,
+                    " has LID ", port_.lid, " now, and no longer ", lid,
+                    ", to which the peer sends: make a new context");
+}
+
+std::string Adapter::whyNotAt(const Gid& gid) const {
+  if (chosen_.gidIndex < 0 || find(gid) != nullptr) {
+    return std::string();
+  }
+  return lost(gid) + ", to which the peer sends: make a new context";
+}
+
+const Gid* Adapter::find(const Gid& gid) const {
+  const auto found =
+      std::find_if(gids_.begin(), gids_.end(), [&gid](const Gid& other) {
+        return other.type == gid.type && std::memcmp(other.raw.raw, gid.raw.raw,
+                                                     sizeof(gid.raw.raw)) == 0;
+      });
+  return found != gids_.end() ? &*found : nullptr;
 }
 
 uint64_t Adapter::maxMessage() const {

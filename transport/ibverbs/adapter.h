@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "gloo/config.h"
 #include "gloo/transport/ibverbs/device.h"
@@ -30,8 +31,17 @@ class Adapter {
   // The port may have another address by now, or the same at another index,
   // which queue pairs made later use.
   void refresh();
+  // The same of the LID alone, and nothing where there are none: one question.
+  void refreshLid();
   // Throws IoException when the port has lost its address.
   void requireAddress() const;
+  // Of a queue pair that has told its peer this LID, or this GID: why it is not
+  // reached there any more; empty: it is.
+  std::string whyNotAt(uint16_t lid) const;
+  std::string whyNotAt(const Gid& gid) const;
+  // What the port has of the same version and value, whatever its index; null:
+  // nothing.
+  const Gid* find(const Gid& gid) const;
 
   ibv_context* context() const { return context_.get(); }
   ibv_pd* pd() const { return pd_.get(); }
@@ -42,11 +52,14 @@ class Adapter {
   void checkSettings() const;
   void query();
   int queryPort();
+  void take(const ibv_port_attr& port);
+  std::string lost(const Gid& gid) const;
 
   attr settings_;
   ChosenPort chosen_;
   const ChosenPort first_;  // when this was made
   bool gidLost_ = false;
+  std::vector<Gid> gids_;  // of the port, as far as queue pairs may use them
   ContextHandle context_;
   ibv_device_attr device_{};
   ibv_port_attr port_{};

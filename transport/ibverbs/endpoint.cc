@@ -16,9 +16,13 @@ using base::FrameHeader;
 
 namespace {
 
+// What each peer has however many there are, or the protocol would stop, or be
+// no faster than one message at a time.
 constexpr size_t kMinCredit = size_t{1} << 10;
-constexpr size_t kQuantum = 256;
 constexpr uint32_t kMinReceives = 8;
+// What a short message counts of the peer's credit: about its bookkeeping. Both
+// ends have to agree, so it is no attribute.
+constexpr size_t kQuantum = 256;
 // A control frame always fits.
 constexpr size_t kMinSlot = FrameHeader::kBytes + base::kMaxControlPayload;
 

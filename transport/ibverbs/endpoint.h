@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "gloo/config.h"
 #include "transport/base/link.h"
@@ -74,7 +75,11 @@ class Endpoint {
   // Afterwards nothing of the device touches any memory for this queue pair.
   void destroy();
   bool destroyed() const { return !qp_; }
+  // At which the peer reaches it; see QueuePair.
   uint16_t lid() const { return qp_.lid(); }
+  const Gid& gid() const { return qp_.gid(); }
+  void requireAddress() { qp_.requireAddress(); }
+  std::string hint() const { return qp_.hint(); }
 
   // REQUIRE !destroyed().
   ReceiveRing& receives() { return receives_; }

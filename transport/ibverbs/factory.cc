@@ -63,6 +63,8 @@ class VerbsPending final : public base::PendingLink {
       if (peerReceives_ == 0) {
         connect(*endpoint_, theirs);
       }
+      // It may have changed since the hello; later changes the poller tells.
+      endpoint_->requireAddress();
       poller_.watchSocket(endpoint_->place(), side.fd());
     } catch (const Exception& e) {
       explain(side, theirs, e.what());

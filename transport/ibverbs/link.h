@@ -71,6 +71,7 @@ class VerbsLink final : public base::Link {
   }
   // Of our port, at which the peer sends.
   uint16_t lid() const { return endpoint_->lid(); }
+  const Gid& gid() const { return endpoint_->gid(); }
   // The queue pair has failed: now, or soon, unless the peer says why first.
   void fail(const std::string& why);
   void suspect(const std::string& why);

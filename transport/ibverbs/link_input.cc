@@ -46,7 +46,7 @@ void VerbsLink::onFailure(const ibv_wc& completion, bool receive) {
       MakeString("an RDMA ", receive ? "receive" : "request",
                  " failed: ", api().wcStatusStr(completion.status), " (status ",
                  static_cast<int>(completion.status), ", vendor code ",
-                 completion.vendor_err, ")");
+                 completion.vendor_err, ")", endpoint_->hint());
   if (completion.status == IBV_WC_WR_FLUSH_ERR) {
     if (suspicion_.empty()) {
       suspect(why);

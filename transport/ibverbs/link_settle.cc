@@ -141,7 +141,8 @@ void VerbsLink::expectLife(std::chrono::milliseconds patience) {
 
 // What is on its way may be long, share the port with that of other queue
 // pairs, and be told of in one completion: it has as long as a slow network
-// takes.
+// takes. (No attribute: whatever completes extends it, and it matters only to a
+// queue pair that is silent after its port was down.)
 void VerbsLink::extendLife() {
   constexpr uint64_t kBytesPerMillisecond = 20'000;
   oldestSeen_ = sends().oldest();

@@ -16,11 +16,16 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Polls between two looks at descriptors: a look is a system call.
+// No attributes: they decide what polling costs, and nothing waits for them for
+// longer than it takes to notice. When something is lost, attributes say.
+//
+// Polls between two looks at descriptors: a look is a system call. A thread
+// that goes to sleep, or is woken, looks in any case.
 constexpr uint32_t kLookEvery = 512;
 constexpr uint32_t kLookEveryExpecting = 4;
-constexpr int kEvents = 64;
-constexpr milliseconds kPortCheck{250};
+constexpr int kEvents = 64;  // of one look; the next one takes the others
+// While links wait for what wakes nobody, their reasonTime or a proof of life:
+// so much later may a sleeping thread see that it is over.
 constexpr milliseconds kLinkCheck{20};
 
 // epoll data other than places.
@@ -213,7 +218,10 @@ milliseconds VerbsPoller::nextTimer() const {
   if (!touched_.empty()) {
     return kLinkCheck;
   }
-  return portDown_ ? kPortCheck : milliseconds::max();
+  const auto due = portDue();
+  return due ? std::max(std::chrono::ceil<milliseconds>(*due - Clock::now()),
+                        milliseconds(1))
+             : milliseconds::max();
 }
 
 internal::Statistics VerbsPoller::totals() const {
@@ -232,6 +240,16 @@ void VerbsPoller::forEachLink(const Call& call) {
       call(*places_[i].link);
     }
   }
+}
+
+// Those for which there is one: a text.
+template <typename Reason>
+void VerbsPoller::failLinks(const Reason& reasonOf) {
+  forEachLink([&](VerbsLink& link) {
+    if (const std::string why = reasonOf(link); !why.empty()) {
+      link.fail(why);
+    }
+  });
 }
 
 void VerbsPoller::onEvents() {
@@ -283,27 +301,42 @@ void VerbsPoller::onPortEvent(ibv_event_type type, const std::string& what) {
     const milliseconds patience = retryTime();
     forEachLink([&](VerbsLink& link) { link.expectLife(patience); });
   }
-  if (type == IBV_EVENT_PORT_ERR || type == IBV_EVENT_PORT_ACTIVE) {
-    portDown_ = type == IBV_EVENT_PORT_ERR;
+  if (type == IBV_EVENT_PORT_ERR) {
+    portDown_ = true;
     portDownSince_ = Clock::now();
+    return;
   }
-  if (type != IBV_EVENT_PORT_ERR) {
-    adapter_.refresh();
-    checkLid();
+  if (type == IBV_EVENT_PORT_ACTIVE) {
+    portDown_ = false;
   }
+  adapter_.refresh();
+  checkLids();
+  checkGids();
 }
 
 // Peers go on sending to the old one, and from there nothing comes any more.
-void VerbsPoller::checkLid() {
-  const uint16_t now = adapter_.port().lid;
+void VerbsPoller::checkLids() {
+  failLinks([this](auto& link) { return adapter_.whyNotAt(link.lid()); });
+}
+
+// A GID that is gone is no address any more: some adapters have nothing to send
+// from, others send as if it were there. One that has only moved is left alone:
+// adapters whose queue pairs keep the address (qedr, irdma) go on, and where
+// they keep its index (mlx5, rxe), which Linux gives to no other one while they
+// exist, the next request fails. The kernel may be about to give back what it
+// has taken away, and an interface that is set down takes its addresses along.
+void VerbsPoller::checkGids() {
+  bool missing = false;
   forEachLink([&](VerbsLink& link) {
-    if (const uint16_t before = link.lid(); before != now && now != 0) {
-      link.fail(MakeString("port ", adapter_.chosen().port, " of RDMA device ",
-                           adapter_.chosen().device, " has LID ", now,
-                           " now, and no longer ", before,
-                           ", to which the peer sends: make a new context"));
-    }
+    missing = missing || !adapter_.whyNotAt(link.gid()).empty();
   });
+  const attr& settings = adapter_.settings();
+  if (!missing) {
+    gidsDue_.reset();
+  } else if (!gidsDue_) {
+    gidsDue_ = std::max(Clock::now() + settings.gidLostTime,
+                        portDownSince_ + settings.portDownTime);
+  }
 }
 
 // By when a request has arrived or failed, now that the port is up: a device
@@ -319,7 +352,20 @@ milliseconds VerbsPoller::retryTime() const {
                               std::max(6, 2 * (settings.retryCount + 1)));
 }
 
+// When checkPort() has something to do.
+std::optional<VerbsPoller::Clock::time_point> VerbsPoller::portDue() const {
+  if (!portDown_) {
+    return gidsDue_;
+  }
+  const auto down = portDownSince_ + adapter_.settings().portDownTime;
+  return gidsDue_ ? std::min(down, *gidsDue_) : down;
+}
+
 void VerbsPoller::checkPort() {
+  const auto due = portDue();
+  if (!due || Clock::now() < *due) {
+    return;
+  }
   const milliseconds limit = adapter_.settings().portDownTime;
   if (portDown_ && Clock::now() - portDownSince_ >= limit) {
     portDown_ = false;
@@ -328,6 +374,11 @@ void VerbsPoller::checkPort() {
                    adapter_.chosen().device, " has been down for ",
                    limit.count(), " ms (is its cable plugged in?)");
     forEachLink([&](VerbsLink& link) { link.fail(what); });
+  }
+  if (gidsDue_ && Clock::now() >= *gidsDue_) {
+    gidsDue_.reset();
+    adapter_.refresh();
+    failLinks([this](auto& link) { return adapter_.whyNotAt(link.gid()); });
   }
 }
 

@@ -94,10 +94,14 @@ class VerbsPoller final : public base::Poller {
   void onEvent(const ibv_async_event& event);
   void onPortEvent(ibv_event_type type, const std::string& what);
   std::chrono::milliseconds retryTime() const;
-  void checkLid();
+  void checkLids();
+  void checkGids();
   void checkPort();
+  std::optional<Clock::time_point> portDue() const;
   template <typename Call>
   void forEachLink(const Call& call);
+  template <typename Reason>
+  void failLinks(const Reason& reasonOf);
 
   Adapter adapter_;
   CompletionQueues queues_;
@@ -112,7 +116,9 @@ class VerbsPoller final : public base::Poller {
   int expected_ = 0;
   std::string lost_;  // why no queue pair can be used any more; empty: they can
   bool portDown_ = false;
-  Clock::time_point portDownSince_;
+  Clock::time_point portDownSince_ = Clock::time_point::min();
+  // When links end whose GID is missing; none: none's is.
+  std::optional<Clock::time_point> gidsDue_;
 };
 
 }  // namespace transport::ibverbs

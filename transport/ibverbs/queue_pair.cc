@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "gloo/common/error.h"
+#include "gloo/common/string.h"
 #include "transport/base/device.h"
 #include "transport/base/socket.h"
 
@@ -32,7 +33,8 @@ QueuePair::QueuePair(Adapter& adapter, CompletionQueues& queues,
       cq_((adapter.requireAddress(), queues.reserve(entries_))),
       psn_(static_cast<uint32_t>(base::randomNonce()) & 0xffffff),
       lid_(adapter.port().lid),
-      mtu_(adapter.mtu()) {
+      mtu_(adapter.mtu()),
+      gid_(adapter.chosen().gid) {
   try {
     create(wanted);
     initialise();
@@ -100,9 +102,8 @@ QpAddress QueuePair::address() const {
   address.qpn = qp_->qp_num;
   address.psn = psn_;
   address.readsAtATime = static_cast<uint8_t>(readsAnswered(adapter_));
-  address.gidType = adapter_.chosen().gid.type;
-  std::memcpy(address.gid.data(), adapter_.chosen().gid.raw.raw,
-              address.gid.size());
+  address.gidType = gid_.type;
+  std::memcpy(address.gid.data(), gid_.raw.raw, address.gid.size());
   return address;
 }
 
@@ -133,15 +134,37 @@ void QueuePair::connect(const QpAddress& peer) {
         peer.str(), "): give both devices an index, or neither");
   }
   // All packets would be lost.
-  if (const GidType mine = adapter_.chosen().gid.type; peer.gidType != mine) {
+  if (peer.gidType != gid_.type) {
     GLOO_THROW_IO_EXCEPTION(
-        "One side of the pair has a GID of ", name(mine), ", the other one of ",
-        name(peer.gidType), " (", peer.str(),
+        "One side of the pair has a GID of ", name(gid_.type),
+        ", the other one of ", name(peer.gidType), " (", peer.str(),
         "): all hosts need the same kind (gloo_info lists them; the index of "
         "the device's attributes chooses)");
   }
+  if (const Gid* const now = adapter_.find(gid_)) {
+    gid_.index = now->index;  // it may have moved since the peer was told
+  }
   readyToReceive(peer);
   readyToSend(peer);
+}
+
+void QueuePair::requireAddress() {
+  adapter_.refreshLid();
+  for (const std::string& why :
+       {adapter_.whyNotAt(lid_), adapter_.whyNotAt(gid_)}) {
+    if (!why.empty()) {
+      GLOO_THROW_IO_EXCEPTION(why);
+    }
+  }
+}
+
+std::string QueuePair::hint() const {
+  const Gid* const now = adapter_.find(gid_);
+  if (now == nullptr || now->index == gid_.index) {
+    return std::string();
+  }
+  return MakeString("; its GID ", now->str(), ", had index ", gid_.index,
+                    " when the queue pair was connected");
 }
 
 int QueuePair::reads(const QpAddress& peer) const {
@@ -157,7 +180,7 @@ ibv_ah_attr QueuePair::pathTo(const QpAddress& peer) const {
   if (peer.global) {
     path.is_global = 1;
     std::memcpy(path.grh.dgid.raw, peer.gid.data(), peer.gid.size());
-    path.grh.sgid_index = static_cast<uint8_t>(adapter_.chosen().gidIndex);
+    path.grh.sgid_index = static_cast<uint8_t>(gid_.index);
     path.grh.hop_limit = static_cast<uint8_t>(settings.hopLimit);
     path.grh.traffic_class = static_cast<uint8_t>(settings.trafficClass);
   }

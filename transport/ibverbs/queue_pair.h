@@ -32,6 +32,12 @@ class QueuePair {
   uint32_t inlineBytes() const { return inlineBytes_; }
   // At which the peer sends to it.
   uint16_t lid() const { return lid_; }
+  const Gid& gid() const { return gid_; }
+  // Throws IoException when the port is not there any more.
+  void requireAddress();
+  // Of a connected one, for people: its GID has moved since. Adapters that keep
+  // the address itself do not mind; others send from a place that is empty.
+  std::string hint() const;
 
   // Ours; its limits are the caller's to fill in.
   QpAddress address() const;
@@ -61,6 +67,7 @@ class QueuePair {
   // As the peer is told: the port's may be others when it has answered.
   const uint16_t lid_;
   const ibv_mtu mtu_;
+  Gid gid_;  // its index is that of the path, once that is made
 };
 
 }  // namespace transport::ibverbs

@@ -13,13 +13,6 @@ namespace transport::ibverbs {
 
 using base::FrameHeader;
 
-namespace {
-
-// Requests of which one asks for a completion.
-constexpr uint32_t kSignalEvery = 16;
-
-}  // namespace
-
 SendQueue::SendQueue(ibv_qp* qp, const Layout& layout, uint64_t tag,
                      ReceiveRing& receives, internal::Statistics& counts)
     : qp_(qp),

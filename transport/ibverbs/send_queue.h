@@ -136,6 +136,13 @@ class SendQueue {
     bool slot = false;
     bool end = false;
   };
+  // Neither is an attribute. At most one of so many requests asks for a
+  // completion: of more, each would cost hardly less, and what they use be
+  // known to be free later. What there is to be used (sendQueue, receives)
+  // makes it fewer; with the defaults one of 8.
+  static constexpr uint32_t kSignalEvery = 16;
+  // Requests behind one doorbell, which is then a small part of the cost. More
+  // only take memory, inlineBytes each.
   static constexpr uint32_t kChain = 16;
   static constexpr uint32_t kNone = UINT32_MAX;
 

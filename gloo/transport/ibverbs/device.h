@@ -80,6 +80,10 @@ struct attr {
   // The port is down, 0 to an hour: a cable that is plugged in again sooner
   // disturbs nobody.
   std::chrono::milliseconds portDownTime{3000};
+  // The port has lost the GID at which a peer reaches it, 0 to an hour: an
+  // address that is given back sooner ends no pair. (Most adapters forget the
+  // pairs of an address that was removed; what they send then fails.)
+  std::chrono::milliseconds gidLostTime{250};
   // The peer's host does not answer by TCP, 1 s to an hour; probes are counted
   // in whole seconds.
   std::chrono::milliseconds hostTimeout{4000};

@@ -106,6 +106,7 @@ int gidsOf(const FakePort& port) {
 
 int queryPort(ibv_context*, uint8_t number, ibv_port_attr* attr) {
   Lock lock(fabric().mutex);
+  fabric().counts.portQueries++;
   if (const int error = fabric().failureOf(FakeCall::kQueryPort)) {
     return error;
   }

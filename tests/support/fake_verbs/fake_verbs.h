@@ -74,6 +74,7 @@ enum class FakeCall {
 };
 
 struct FakeCounts {
+  uint64_t portQueries = 0;
   uint64_t registrations = 0;
   uint64_t sendsPosted = 0;
   uint64_t signalled = 0;

@@ -43,6 +43,8 @@ TEST_F(VerbsAttributesTest, WhatIsOutOfRangeIsNamedWithItsValueAndTheRange) {
       {[](attr& a) { a.completionQueue = 1 << 23; }, "between 1 and 4194304"},
       {[](attr& a) { a.portDownTime = -1ms; }, "portDownTime = -1 ms is not"},
       {[](attr& a) { a.portDownTime = 2h; }, "between 0 and 3600000 ms"},
+      {[](attr& a) { a.gidLostTime = -1ms; }, "gidLostTime = -1 ms is not"},
+      {[](attr& a) { a.gidLostTime = 2h; }, "between 0 and 3600000 ms"},
       {[](attr& a) { a.hostTimeout = 999ms; }, "hostTimeout = 999 ms is not"},
       {[](attr& a) { a.hostTimeout = 2h; }, "between 1000 and 3600000 ms"},
       {[](attr& a) { a.reasonTime = -1ms; }, "reasonTime = -1 ms is not"},
@@ -64,7 +66,7 @@ TEST_F(VerbsAttributesTest, TheEndsOfTheRangesAreTaken) {
   attr_.creditBytes = 1024;
   attr_.eagerMemoryBytes = 65536;
   attr_.completionQueue = 1;
-  attr_.portDownTime = attr_.reasonTime = 0ms;
+  attr_.portDownTime = attr_.gidLostTime = attr_.reasonTime = 0ms;
   attr_.hostTimeout = 1s;
   VerbsPoller least(attr_);
   EXPECT_NO_THROW(Endpoint(least, shapeFor(least.adapter(), 1000)));
@@ -72,7 +74,7 @@ TEST_F(VerbsAttributesTest, TheEndsOfTheRangesAreTaken) {
   attr_.maxMessageBytes = size_t{1} << 31;
   attr_.creditBytes = attr_.eagerMemoryBytes = size_t{1} << 40;
   attr_.completionQueue = 1 << 22;
-  attr_.portDownTime = attr_.hostTimeout = 1h;
+  attr_.portDownTime = attr_.gidLostTime = attr_.hostTimeout = 1h;
   attr_.reasonTime = 1min;
   VerbsPoller most(attr_);
   EXPECT_NO_THROW(Endpoint(most, shapeFor(most.adapter(), 1)));
@@ -101,6 +103,18 @@ TEST_F(VerbsAttributesTest, PeersShareTheEagerMemoryOfTheirContext) {
   EXPECT_EQ(share(1), size_t{1} << 20);
   EXPECT_EQ(share(4), size_t{1} << 18);
   EXPECT_EQ(shapeFor(poller.adapter(), 1 << 20).credits, 8u);
+}
+
+// Who sleeps is woken then, and not at the next of some looks.
+TEST_F(VerbsAttributesTest, APortIsDownForNoLongerThanItsTime) {
+  attr_.portDownTime = 50ms;
+  VerbsPoller poller(attr_);
+  EXPECT_EQ(poller.nextTimer(), std::chrono::milliseconds::max());
+  fake_.raise(IBV_EVENT_PORT_ERR);
+  while (fake_.pendingEvents() > 0) {
+    poller.poll();
+  }
+  EXPECT_LE(poller.nextTimer(), 50ms);
 }
 
 TEST_F(VerbsAttributesTest, TheSideChannelMissesAHostAfterItsTime) {

@@ -8,6 +8,7 @@
 
 #include "gloo/common/error.h"
 #include "tests/support/fake_verbs/fake_verbs.h"
+#include "transport/ibverbs/adapter.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::ibverbs {
@@ -94,6 +95,29 @@ TEST(Ports, AnIwarpDeviceIsRecognised) {
   config.transport = IBV_TRANSPORT_IWARP;
   const FakeVerbs fake(config);
   EXPECT_EQ(listDevices()[0].foreign(), "an iWARP device");
+}
+
+TEST(Ports, AChangeAsksForEachPortOnce) {
+  const FakeVerbs fake(twoPorts());
+  attr second;
+  second.port = 2;
+  Adapter adapter(second);
+  const uint64_t before = fake.counts().portQueries;
+  adapter.refresh();
+  EXPECT_EQ(fake.counts().portQueries - before, 2u);
+}
+
+TEST(Ports, AChangeIsKnownThoughTheGidsCannotBeRead) {
+  FakeVerbs fake(twoPorts());
+  attr second;
+  second.port = 2;
+  Adapter adapter(second);
+  FakePort now = twoPorts().ports[1];
+  now.lid = 9;
+  fake.replacePort(2, now);
+  fake.fail(FakeCall::kQueryGids, EIO);
+  adapter.refresh();
+  EXPECT_EQ(adapter.port().lid, 9);
 }
 
 }  // namespace

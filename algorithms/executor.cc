@@ -215,13 +215,15 @@ bool Executor::sendFollows(size_t index, size_t end) const {
 }
 
 void Executor::start(size_t index, const Action& action, bool more) {
+  Operation& op = operation(index);
   if (action.kind == ActionKind::kSend) {
-    run_->channel->postSend(operation(index), action.peer, run_->slot,
-                            at(action.source), action.bytes, checkOf(action),
-                            more);
+    op.within = within(action.source);
+    run_->channel->postSend(op, action.peer, run_->slot, at(action.source),
+                            action.bytes, checkOf(action), more);
   } else if (action.kind == ActionKind::kRecv) {
-    run_->channel->postRecv(operation(index), action.peer, run_->slot,
-                            at(action.target), action.bytes, checkOf(action));
+    op.within = within(action.target);
+    run_->channel->postRecv(op, action.peer, run_->slot, at(action.target),
+                            action.bytes, checkOf(action));
   } else {
     perform(action);
     states_[index] = kDone;

@@ -22,6 +22,8 @@ namespace algorithms {
 struct Run {
   internal::Channel* channel = nullptr;
   std::array<char*, kMemories> memory{};  // kInput is only read
+  // What each is of: the caller's vector, or all of the scratch memory.
+  std::array<internal::MemoryRange, kMemories> within{};
   // Where the input's blocks of `inputBlockBytes` are not one after the other:
   // a pointer to each. The program's actions read at most one at a time.
   const void* const* inputBlocks = nullptr;
@@ -97,6 +99,13 @@ class Executor {
       return inputBlock(place.offset);
     }
     return run_->memory[static_cast<size_t>(place.memory)] + place.offset;
+  }
+  internal::MemoryRange within(Place place) const {
+    if (place.memory == Memory::kInput && run_->inputBlocks != nullptr) {
+      const size_t bytes = run_->inputBlockBytes;
+      return {inputBlock(place.offset / bytes * bytes), bytes};
+    }
+    return run_->within[static_cast<size_t>(place.memory)];
   }
   char* inputBlock(size_t offset) const;
   uint64_t checkOf(const Action& action) const;

@@ -187,8 +187,9 @@ Program Plan::makeProgram(int rank, const Selection& selection) {
   options.inPlaceOffset = request_.inPlaceOffset;
   options.outputOffset = request_.outputOffset;
   const Layouts layouts = layoutsOf(*algorithm_, setting, request_.counts);
-  copiedBytes_ =
-      request_.copiesInput ? layouts.input.elements * request_.elementSize : 0;
+  inputBytes_ = layouts.input.elements * request_.elementSize;
+  outputBytes_ = layouts.output.elements * request_.elementSize;
+  copiedBytes_ = request_.copiesInput ? inputBytes_ : 0;
   return expand(algorithm_->schedule(setting), layouts, options);
 }
 

@@ -80,6 +80,9 @@ class Plan {
   // 0: the run takes the caller's input as it is.
   size_t copiedBytes() const { return copiedBytes_; }
 
+  // Of the caller's vectors, where the call has them.
+  size_t inputBytes() const { return inputBytes_; }
+  size_t outputBytes() const { return outputBytes_; }
   // Of the caller's memory, what long messages come from and go to.
   const Extent& longInput() const { return longInput_; }
   const Extent& longOutput() const { return longOutput_; }
@@ -99,6 +102,8 @@ class Plan {
   std::vector<size_t> sendOffsets_;
   std::vector<size_t> recvOffsets_;
   const AlgorithmInfo* algorithm_ = nullptr;
+  size_t inputBytes_ = 0;
+  size_t outputBytes_ = 0;
   size_t copiedBytes_ = 0;
   Cut cut_;
   const Program program_;

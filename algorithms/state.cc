@@ -18,6 +18,8 @@ namespace {
 // are found again quickly enough.
 constexpr size_t kMaxPlans = 128;
 
+using internal::MemoryRange;
+
 uint64_t nextSerial() {
   static std::atomic<uint64_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -33,6 +35,23 @@ uint64_t nextSerial() {
 // With the other collectives; see tagOf().
 bool hasSharedTag(uint64_t slot) {
   return slot >> 56 < internal::kFirstOwnPrefix;
+}
+
+// The caller's vectors. In place they are one, of which the shorter is a part.
+MemoryRange vectorOf(const void* data, size_t bytes, const void* other,
+                     size_t otherBytes) {
+  return {static_cast<const char*>(data),
+          data == other ? std::max(bytes, otherBytes) : bytes};
+}
+
+MemoryRange inputOf(const Plan& plan, const Arguments& arguments) {
+  return vectorOf(arguments.input, plan.inputBytes(), arguments.output,
+                  plan.outputBytes());
+}
+
+MemoryRange outputOf(const Plan& plan, const Arguments& arguments) {
+  return vectorOf(arguments.output, plan.outputBytes(), arguments.input,
+                  plan.inputBytes());
 }
 
 class LaneUse {
@@ -240,20 +259,24 @@ void State::runPlan(const Lease& lease, const Request& request,
                     const Arguments& arguments) {
   Plan& plan = lease.plan();
   char* const stage = lease.scratch();
+  const MemoryRange scratch{stage, lease.scratchBytes()};
   Run run;
+  const auto set = [&run](Memory memory, void* data, MemoryRange within) {
+    run.memory[static_cast<size_t>(memory)] = static_cast<char*>(data);
+    run.within[static_cast<size_t>(memory)] = within;
+  };
   run.channel = &channel_;
-  run.memory[static_cast<size_t>(Memory::kInput)] =
-      static_cast<char*>(const_cast<void*>(arguments.input));
   if (plan.copiedBytes() > 0) {
     char* const copy = stage + plan.scratchBytes() - plan.copiedBytes();
     std::memcpy(copy, arguments.input, plan.copiedBytes());
-    run.memory[static_cast<size_t>(Memory::kInput)] = copy;
+    set(Memory::kInput, copy, scratch);
+  } else {
+    set(Memory::kInput, const_cast<void*>(arguments.input),
+        inputOf(plan, arguments));
   }
-  run.memory[static_cast<size_t>(Memory::kOutput)] =
-      static_cast<char*>(arguments.output);
-  run.memory[static_cast<size_t>(Memory::kStage)] = stage;
-  run.memory[static_cast<size_t>(Memory::kScratch)] =
-      stage + plan.program().stageBytes;
+  set(Memory::kOutput, arguments.output, outputOf(plan, arguments));
+  set(Memory::kStage, stage, scratch);
+  set(Memory::kScratch, stage + plan.program().stageBytes, scratch);
   run.inputBlocks = arguments.inputBlocks;
   run.inputBlockBytes = request.counts.count * request.elementSize;
   run.reduce = {arguments.kernel, arguments.function, request.elementSize};

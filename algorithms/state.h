@@ -43,6 +43,7 @@ class Lease {
 
   Plan& plan() const { return *plan_; }
   char* scratch() const { return scratch_.data(); }
+  size_t scratchBytes() const { return scratch_.bytes(); }
 
   // The state is gone, and the plan with it: gives nothing back.
   void abandon() { state_ = nullptr; }

@@ -24,6 +24,16 @@ namespace internal {
 
 class Direct;
 
+// Bytes of somebody's.
+struct MemoryRange {
+  const char* data = nullptr;
+  size_t bytes = 0;
+
+  bool holds(const MemoryRange& other) const {
+    return data <= other.data && other.data + other.bytes <= data + bytes;
+  }
+};
+
 // One send or receive. The caller owns it and keeps it in place (it is linked
 // into the transport's lists) until it is not pending any more. Reusable.
 struct Operation {
@@ -78,6 +88,11 @@ struct Operation {
   uint8_t phase = 0;
   bool exact = false;
   bool more = false;  // another send to the peer is posted next
+
+  // ---- Set by the caller, before it is posted. ----
+  // The buffer or the vector that the memory is of: no more is registered for
+  // it. Empty: it is all of one.
+  MemoryRange within;
 };
 
 // Memory that many operations will use: it stays registered with the device

@@ -92,6 +92,7 @@ void Buffer::send(size_t offset, size_t length, size_t roffset) {
   op.peer = pair_.peer();
   op.data = from;
   op.bytes = length;
+  op.within = {static_cast<char*>(ptr_), size_};
   op.slot = static_cast<uint64_t>(static_cast<int64_t>(slot_));
   op.remoteOffset = roffset;
   op.number = ++started_;

@@ -211,22 +211,30 @@ KeptMemory::~KeptMemory() {
   }
 }
 
-bool KeptMemory::holds(const Operation& op) const {
-  return data_ <= op.data && op.data + op.bytes <= data_ + bytes_;
-}
-
 KeptMemory* KeptMemory::of(const ByFirstByte& all,
-                           const internal::Operation& op) {
+                           const internal::Operation& op, Rights rights) {
   constexpr int kLooks = 8;
-  KeptMemory* best = nullptr;
+  const internal::MemoryRange bytes{op.data, op.bytes};
+  const internal::MemoryRange owned = op.within.bytes > 0 ? op.within : bytes;
+  KeptMemory* registered = nullptr;
+  KeptMemory* own = nullptr;
   auto it = all.upper_bound(op.data);
   for (int look = 0; look < kLooks && it != all.begin(); look++) {
     KeptMemory& kept = *(--it)->second;
-    if (kept.holds(op) && (best == nullptr || kept.bytes() >= best->bytes())) {
-      best = &kept;
+    const internal::MemoryRange range{kept.data(), kept.bytes()};
+    if (!range.holds(bytes)) {
+      continue;
+    }
+    if (kept.isRegistered(rights)) {
+      if (registered == nullptr || kept.bytes() <= registered->bytes()) {
+        registered = &kept;
+      }
+    } else if (owned.holds(range) &&
+               (own == nullptr || kept.bytes() >= own->bytes())) {
+      own = &kept;
     }
   }
-  return best;
+  return registered != nullptr ? registered : own;
 }
 
 // What a peer may write can be read here all the same.
@@ -244,8 +252,7 @@ std::shared_ptr<const Region> KeptMemory::regionFor(Rights rights) {
 }
 
 bool KeptMemory::takesLong(Rights rights) const {
-  return bytes_ >= kLong && deviceOf(kind_) < 0 &&
-         regions_->of.at(static_cast<size_t>(effective(rights))) == nullptr;
+  return bytes_ >= kLong && deviceOf(kind_) < 0 && !isRegistered(rights);
 }
 
 // Another owner may destroy this as soon as the lock is free: what is needed
@@ -318,7 +325,7 @@ void Context::forgetKept(KeptMemory& kept) {
 
 bool Context::registerAhead(ProgressDomain::Lock& lock, const Operation& op,
                             Rights rights) {
-  KeptMemory* const kept = KeptMemory::of(kept_, op);
+  KeptMemory* const kept = KeptMemory::of(kept_, op, rights);
   if (kept == nullptr || !kept->takesLong(rights)) {
     return false;
   }
@@ -328,7 +335,7 @@ bool Context::registerAhead(ProgressDomain::Lock& lock, const Operation& op,
 
 // Else for the operation alone.
 void Context::registerFor(Operation& op, Rights rights) {
-  if (KeptMemory* const kept = KeptMemory::of(kept_, op)) {
+  if (KeptMemory* const kept = KeptMemory::of(kept_, op, rights)) {
     op.regionOffset = kept->offsetOf(op);
     op.region = kept->regionFor(rights);
     return;

@@ -27,20 +27,25 @@ class KeptMemory final : public internal::KeptMemory {
   ~KeptMemory() override;
 
   using ByFirstByte = std::multimap<const char*, KeptMemory*>;
-  // Of what begins at the same byte or before the operation's memory and holds
-  // that, the longest, and of those the oldest: a caller's buffer rather than
-  // what is kept for one call. The nearest few are looked at. Null: there is
-  // none. It may be another owner's than the operation's, which goes first.
-  static KeptMemory* of(const ByFirstByte& all, const internal::Operation& op);
+  // What to register for the operation, or what is registered for that use
+  // already: of the latter the shortest, whoever owns it. Else, of what is no
+  // more than the operation's owner has (Operation::within), the longest: a
+  // caller's buffer rather than what is kept for one call. Of equal ones the
+  // oldest; the nearest few are looked at. Null: there is none. It may be
+  // another owner's, who goes first.
+  static KeptMemory* of(const ByFirstByte& all, const internal::Operation& op,
+                        Rights rights);
 
   const char* data() const { return data_; }
   size_t bytes() const { return bytes_; }
-  bool holds(const internal::Operation& op) const;
   size_t offsetOf(const internal::Operation& op) const {
     return static_cast<size_t>(op.data - data_);
   }
   // Null: the link needs none.
   std::shared_ptr<const Region> regionFor(Rights rights);
+  bool isRegistered(Rights rights) const {
+    return regions_->of.at(static_cast<size_t>(effective(rights))) != nullptr;
+  }
   // Whether regionFor would register so much that others should not wait for
   // it.
   bool takesLong(Rights rights) const;

@@ -151,6 +151,7 @@ Operation& UnboundBuffer::newOperation(bool isSend, uint8_t kind, size_t offset,
   op.isSend = isSend;
   op.data = static_cast<char*>(ptr) + offset;
   op.bytes = bytes;
+  op.within = {static_cast<char*>(ptr), size};
   (endsSendWait(op) ? sends_ : recvs_).pending++;
   return op;
 }

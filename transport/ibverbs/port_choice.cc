@@ -152,6 +152,16 @@ bool isRoutable(const RdmaDevice& device, const WantedPort& wanted) {
          }) != nullptr;
 }
 
+// Of those that could be opened, if there are any.
+bool isOnNone(const std::vector<RdmaDevice>& devices, int port) {
+  const auto opened = [](const RdmaDevice& d) { return d.error.empty(); };
+  return std::any_of(devices.begin(), devices.end(), opened) &&
+         std::none_of(
+             devices.begin(), devices.end(), [&](const RdmaDevice& device) {
+               return opened(device) && findPort(device, port) != nullptr;
+             });
+}
+
 const RdmaDevice& firstUsable(const std::vector<RdmaDevice>& devices,
                               const WantedPort& wanted) {
   const auto merit = [&](const RdmaDevice& device) {
@@ -165,10 +175,14 @@ const RdmaDevice& firstUsable(const std::vector<RdmaDevice>& devices,
     }
   }
   if (first == nullptr) {
-    GLOO_THROW_IO_EXCEPTION("No RDMA device can be used: ",
-                            join(devices, [&](const RdmaDevice& device) {
-                              return whyUnusable(device, wanted.port);
-                            }));
+    const std::string why = join(devices, [&](const RdmaDevice& device) {
+      return whyUnusable(device, wanted.port);
+    });
+    if (isOnNone(devices, wanted.port)) {
+      GLOO_THROW_INVALID_OPERATION_EXCEPTION("No RDMA device has port ",
+                                             wanted.port, ": ", why);
+    }
+    GLOO_THROW_IO_EXCEPTION("No RDMA device can be used: ", why);
   }
   return *first;
 }

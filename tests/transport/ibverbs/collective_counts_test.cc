@@ -11,6 +11,7 @@
 #include "gloo/internal/channel.h"
 #include "gloo/internal/statistics.h"
 #include "gloo/math.h"
+#include "gloo/scatter.h"
 #include "tests/support/hierarchy.h"
 #include "tests/support/spawn.h"
 #include "tests/transport/ibverbs/fake_devices.h"
@@ -45,6 +46,65 @@ TEST_F(VerbsCollectiveCountsTest,
                   // To be sent and to be written by the peer.
                   EXPECT_EQ(after.registrations - before.registrations, 1u);
                   EXPECT_EQ(std::count(data.begin(), data.end(), 4.0f), kLarge);
+                });
+}
+
+// Not the buffer that covers more, and that nobody has used.
+TEST_F(VerbsCollectiveCountsTest, ACollectiveRegistersItsVectorsAndNoMore) {
+  spawnContexts(
+      Mode::kThreads, fakeVerbsDevices(plainDevices()), 2,
+      [](const std::shared_ptr<Context>& context) {
+        constexpr size_t kPart = kLarge / 8;  // one message
+        std::vector<float> data(2 * kLarge, 1);
+        const auto longer = context->createUnboundBuffer(
+            data.data(), data.size() * sizeof(float));
+        AllreduceOptions sums(context);
+        sums.setOutput(data.data() + kLarge, kLarge);
+        void (*add)(void*, const void*, const void*, size_t) = &sum<float>;
+        sums.setReduceFunction(add);
+        ScatterOptions parts(context);
+        parts.setRoot(1);
+        parts.setInputs(std::vector<float*>{&data[kPart], &data[2 * kPart]},
+                        kPart);
+        parts.setOutput(&data[4 * kPart], kPart);
+        const auto run = [&] {
+          allreduce(sums);
+          scatter(parts);
+        };
+        run();  // also makes scratch memory
+        const auto& device = *context->getDevice();
+        const auto before = internal::statisticsOf(device);
+        run();
+        const auto after = internal::statisticsOf(device);
+        // The vector of the one, and the message of the other.
+        EXPECT_EQ(after.registrations - before.registrations, 2u);
+        EXPECT_FALSE(
+            fakeVerbs().canBeWritten(data.data(), data.size() * sizeof(float)));
+      });
+}
+
+// Until it is registered for the same use.
+TEST_F(VerbsCollectiveCountsTest, ALongerBufferThatIsRegisteredServesAVector) {
+  spawnContexts(Mode::kThreads, fakeVerbsDevices(plainDevices()), 2,
+                [](const std::shared_ptr<Context>& context) {
+                  std::vector<float> data(2 * kLarge, 1);
+                  const std::shared_ptr<transport::UnboundBuffer> longer =
+                      context->createUnboundBuffer(data.data(),
+                                                   data.size() * sizeof(float));
+                  AllreduceOptions sums(context);
+                  void (*add)(void*, const void*, const void*, size_t) =
+                      &sum<float>;
+                  sums.setReduceFunction(add);
+                  sums.setOutput<float>(longer);
+                  allreduce(sums);
+                  sums.setOutput(data.data() + kLarge / 2, kLarge);
+                  allreduce(sums);  // also makes scratch memory
+                  const auto& device = *context->getDevice();
+                  const auto before = internal::statisticsOf(device);
+                  allreduce(sums);
+                  const auto after = internal::statisticsOf(device);
+                  EXPECT_GT(after.directSent, before.directSent);
+                  EXPECT_EQ(after.registrations, before.registrations);
                 });
 }
 

@@ -246,6 +246,24 @@ TEST(PortChoice, APortOutOfRangeSaysHowManyThereAre) {
               HasSubstr("a has no port 0"));
 }
 
+// What cannot be opened may have it, but nobody knows.
+TEST(PortChoice, APortThatNoDeviceHasDoesNotExist) {
+  RdmaDevice closed = roce("c");
+  closed.error = "it cannot be opened: Permission denied";
+  closed.ports.clear();
+  EXPECT_THAT(refusal<InvalidOperationException>(
+                  {roce("a"), roce("b", IBV_PORT_DOWN), closed}, named("", 3)),
+              AllOf(HasSubstr("a has no port 3 (it has 1 to 1)"),
+                    HasSubstr("b has no port 3"), HasSubstr("c: it cannot")));
+  EXPECT_THAT(refusal<IoException>({closed}, named("", 3)),
+              HasSubstr("Permission denied"));
+  RdmaDevice down = roce("d", IBV_PORT_DOWN);
+  down.ports[0].number = 3;
+  EXPECT_THAT(refusal<IoException>({roce("a"), down}, named("", 3)),
+              AllOf(HasSubstr("a has no port 3"),
+                    HasSubstr("port 3 of d is not active")));
+}
+
 TEST(PortChoice, APortThatIsDownNamesItsStateAndTheRemedy) {
   EXPECT_THAT(refusal<IoException>({roce("a", IBV_PORT_DOWN)}, named("a")),
               AllOf(HasSubstr("PORT_DOWN (1)"), HasSubstr("ip link set dev")));

@@ -247,6 +247,37 @@ TEST_F(VerbsRegisteringTest, AContextThatClosesMeanwhileExportsNothing) {
       [](transport::UnboundBuffer& buffer) { (void)buffer.getRemoteKey(); });
 }
 
+// As a collective does with the caller's buffer over the same vector.
+TEST_F(VerbsRegisteringTest, AnotherBufferOverTheSameVectorEndsMeanwhile) {
+  std::vector<char> bytes(kLong);
+  internal::Operation op;
+  std::unique_ptr<internal::KeptMemory> kept;
+  BufferPtr buffer;
+  run(
+      [&](const ContextPtr& context) {
+        auto& channel = internal::Channel::of(*context);
+        buffer = context->createUnboundBuffer(bytes.data(), kLong);
+        kept = channel.keep(bytes.data(), kLong, false);
+        channel.postRecv(op, 1, 1, bytes.data(), kLong, 0);
+      },
+      [&](const ContextPtr& context) {
+        buffer.reset();
+        pingPong(context);
+      },
+      [&](const ContextPtr& context) {
+        EXPECT_TRUE(internal::Channel::of(*context).waitUntil(
+            [&] { return !op.pending(); }, Deadline()));
+        EXPECT_EQ(mismatch(5, bytes.data(), kLong), kLong);
+        kept.reset();
+      },
+      [](const ContextPtr& context) {
+        pingPong(context);
+        Message out(context, pattern(5, kLong));
+        out.buffer->send(0, 1);
+        EXPECT_TRUE(out.buffer->waitSend());
+      });
+}
+
 // Its bytes are in memory that a longer buffer covers, which goes meanwhile.
 TEST_F(VerbsRegisteringTest, AnotherBufferOverTheSameMemoryEndsMeanwhile) {
   std::vector<char> bytes(kLong);

@@ -97,6 +97,78 @@ TEST_F(VerbsRightsTest, MessagesRegisterForNoMoreThanTheirDirection) {
   });
 }
 
+// Each operation registers its own buffer, whatever other ones cover it.
+TEST_F(VerbsRightsTest, AnUnusedLongerBufferIsNotRegisteredForAPartOfIt) {
+  run([](const ContextPtr& context) {
+    const int peer = 1 - context->rank;
+    Message in(context, 16 * kBytes);
+    Message out(context, 16 * kBytes);
+    char* const place = in.bytes.data() + kBytes;
+    char* const source = out.bytes.data() + kBytes;
+    {
+      const auto recv = context->createUnboundBuffer(place, kBytes);
+      const auto send = context->createUnboundBuffer(source, kBytes);
+      const auto before = fakeVerbs().counts().registrations;
+      meet(context);
+      recv->recv(peer, 1);
+      send->send(peer, 1);
+      EXPECT_TRUE(recv->waitRecv());
+      EXPECT_TRUE(send->waitSend());
+      meet(context);
+      EXPECT_EQ(fakeVerbs().counts().registrations, before + 4);  // both ranks'
+      EXPECT_EQ(accessTo(in), 0u);
+      EXPECT_EQ(fakeVerbs().accessTo(place), kWrite);
+    }
+    EXPECT_FALSE(fakeVerbs().canBeWritten(in.bytes.data(), in.bytes.size()));
+    meet(context);
+  });
+}
+
+// What it was registered for before, the peers may do with it anyway.
+TEST_F(VerbsRightsTest, ALongerBufferThatIsRegisteredServesAPartOfIt) {
+  run([](const ContextPtr& context) {
+    const int peer = 1 - context->rank;
+    Message in(context, 16 * kBytes);
+    Message out(context, kBytes);
+    char* const place = in.bytes.data() + kBytes;
+    const auto part = context->createUnboundBuffer(place, kBytes);
+    for (transport::UnboundBuffer* const buffer :
+         {in.buffer.get(), part.get()}) {
+      buffer->recv(peer, 1);
+      out.buffer->send(peer, 1);
+      EXPECT_TRUE(buffer->waitRecv());
+      EXPECT_TRUE(out.buffer->waitSend());
+    }
+    EXPECT_EQ(accessTo(in), kWrite);
+    EXPECT_EQ(fakeVerbs().accessTo(place), 0u);
+    meet(context);
+  });
+}
+
+// Then the peers get no more than they need.
+TEST_F(VerbsRightsTest, OfRegisteredBuffersTheShortestServes) {
+  run([](const ContextPtr& context) {
+    const int peer = 1 - context->rank;
+    std::vector<char> memory(16 * kBytes);
+    Message out(context, memory.size());
+    const auto part = context->createUnboundBuffer(memory.data(), kBytes);
+    auto longer = context->createUnboundBuffer(memory.data(), memory.size());
+    for (transport::UnboundBuffer* const buffer : {part.get(), longer.get()}) {
+      buffer->recv(peer, 1);
+      out.buffer->send(peer, 1, 0, buffer->size);
+      EXPECT_TRUE(buffer->waitRecv());
+      EXPECT_TRUE(out.buffer->waitSend());
+    }
+    part->recv(peer, 1);
+    longer.reset();
+    EXPECT_FALSE(fakeVerbs().canBeWritten(memory.data() + kBytes, 15 * kBytes));
+    out.buffer->send(peer, 1, 0, kBytes);
+    EXPECT_TRUE(part->waitRecv());
+    EXPECT_TRUE(out.buffer->waitSend());
+    meet(context);
+  });
+}
+
 // A mapped file, say.
 TEST_F(VerbsRightsTest, MemoryThatMayOnlyBeReadIsRegisteredForGetAlone) {
   run([](const ContextPtr& context) {

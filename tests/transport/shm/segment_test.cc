@@ -230,8 +230,7 @@ TEST(SharerTest, LoansEndWithThoseTheyWereFor) {
   const auto mine = Allocation::make(10000, 1);
   const Secret some = sharer.makeToken();
   const Secret others = sharer.makeToken();
-  sharer.lend(*mine, some, {sharer.name()});
-  sharer.lend(*mine, others, {sharer.name()});
+  sharer.lend(*mine, {{sharer.name(), some}, {sharer.name(), others}});
   sharer.refuseLoans(some);
   EXPECT_NE(failureOf([&] { sharer.borrow(mine->id(), some); }), "");
   EXPECT_EQ(failureOf([&] { sharer.borrow(mine->id(), others); }), "");
@@ -246,7 +245,7 @@ TEST(SharerTest, MemoryIsMadeWithoutTheLock) {
   size_t chosen = 1;
   auto lock = domain.lock();
   auto given = std::async(std::launch::async, [&] {
-    return sharer.give({{8 * pageBytes(), {}}}, token, {sharer.name()},
+    return sharer.give({{8 * pageBytes(), {}}}, {{sharer.name(), token}},
                        &chosen);
   });
   EXPECT_EQ(given.wait_for(std::chrono::seconds(5)), std::future_status::ready);

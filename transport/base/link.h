@@ -135,6 +135,10 @@ class LinkHandler {
   // memory is not referenced any more (a read's holds the bytes).
   virtual void onComplete(void* token) = 0;
 
+  // The read that was given this token is not permitted, nor will others be:
+  // reads() says so from now on. Only of links that answer it as things are.
+  virtual void onReadRefused(void* token) { (void)token; }
+
   // The peer's end is gone: end of file (ended: in order, after all frames
   // were delivered to onFrame) or a failure. Called once; nothing follows.
   virtual void onLost(internal::Cause cause, bool ended) = 0;
@@ -189,7 +193,8 @@ class Link {
     (void)remote, (void)bytes, (void)crowded;
     return caps().remoteRead && !caps().remoteWrite;
   }
-  // pull: remote to [local, local + bytes).
+  // pull: remote to [local, local + bytes). Ends as send() does, or with
+  // onReadRefused(token).
   [[nodiscard]] virtual bool read(char* local, size_t bytes,
                                   const Region* region, RemoteMemory remote,
                                   void* token) {

@@ -327,8 +327,8 @@ TEST(ProcessMemoryTest, AProcessWithoutTheSecretIsNotRead) {
 
 TEST(ProcessMemoryTest, MemoryThatIsNotThereIsAnError) {
   const Secret secret = makeSecret();
-  const ProcessMemory memory(::getpid(),
-                             reinterpret_cast<uint64_t>(secret.data()), secret);
+  ProcessMemory memory(::getpid(), reinterpret_cast<uint64_t>(secret.data()),
+                       secret);
   char byte;
   EXPECT_EQ(memory.read(&byte, 8, 1), EFAULT);
 }
@@ -339,7 +339,7 @@ volatile std::sig_atomic_t signals = 0;
 TEST(ProcessMemoryTest, SignalsAreNoEndOfTheProcess) {
   const Secret secret = makeSecret();
   const auto at = reinterpret_cast<uint64_t>(secret.data());
-  const ProcessMemory memory(::getpid(), at, secret);
+  ProcessMemory memory(::getpid(), at, secret);
   struct sigaction action {};
   struct sigaction before {};
   action.sa_handler = [](int) { signals = signals + 1; };

@@ -9,11 +9,16 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <thread>
+#include <vector>
 
 #include "gloo/barrier.h"
 #include "gloo/context.h"
+#include "gloo/rendezvous/context.h"
+#include "gloo/transport/auto/device.h"
 #include "gloo/transport/shm/allocate.h"
 #include "gloo/transport/shm/device.h"
+#include "gloo/transport/tcp/device.h"
 #include "gloo/types.h"
 #include "tests/algorithms/lanes.h"
 #include "tests/support/collectives.h"
@@ -122,6 +127,54 @@ TEST(LentVectorsTest, ManyRanksTakeTurns) {
         limitDescriptors(320);
         EXPECT_TRUE(reducesInPlace(context, vectors));
       });
+}
+
+// ---- Ranks that share a device
+
+void expectInPlace(const ContextPtr& context) {
+  ASSERT_NE(internal::Channel::of(Inside::transport(*context)).direct(),
+            nullptr)
+      << "of " << context->size << " ranks, " << context->rank << " has none";
+  Vectors vectors;
+  EXPECT_TRUE(reducesInPlace(context, vectors));
+}
+
+TEST(LentVectorsTest, RanksMayShareADevice) {
+  const transport::tcp::attr loopback("127.0.0.1");
+  transport::DeviceAttr automatic;
+  automatic.tcp = loopback;
+  const std::shared_ptr<transport::Device> devices[] = {
+      transport::shm::CreateDevice(), transport::CreateDevice(automatic),
+      transport::tcp::CreateDevice(loopback)};
+  for (const auto& device : devices) {
+    SCOPED_TRACE(device->str());
+    for (const int size : {3, 4}) {
+      spawnContexts(
+          Mode::kThreads, [&] { return device; }, size, &expectInPlace);
+    }
+  }
+}
+
+// Which have none of the memory from their own process.
+TEST(LentVectorsTest, SomeOfSeveralProcessesMayShareADevice) {
+  constexpr int kProcesses = 2;
+  constexpr int kEach = 2;
+  spawnSeats(Mode::kProcesses, kProcesses, [](Seat& seat) {
+    auto device = transport::shm::CreateDevice();
+    std::vector<std::thread> ranks;
+    for (int i = 0; i < kEach; i++) {
+      ranks.emplace_back([&, device, rank = kEach * seat.rank + i]() mutable {
+        const auto context =
+            std::make_shared<rendezvous::Context>(rank, kProcesses * kEach);
+        context->setTimeout(contextTimeout());
+        context->connectFullMesh(seat.store, device);
+        expectInPlace(context);
+      });
+    }
+    for (std::thread& rank : ranks) {
+      rank.join();
+    }
+  });
 }
 
 // One of the ranks has no descriptor left for a moment.

@@ -42,11 +42,10 @@ class WatchedSharer final : public base::MemorySharer {
   Name name() const override { return real_.name(); }
   Name makeToken() override { return real_.makeToken(); }
   std::shared_ptr<base::SharedMemory> give(const std::vector<Plan>& plans,
-                                           const Name& token,
-                                           const std::vector<Name>& takers,
+                                           const std::vector<Taker>& takers,
                                            size_t* chosen) override {
     look(calls_.given);
-    return real_.give(plans, token, takers, chosen);
+    return real_.give(plans, takers, chosen);
   }
   std::shared_ptr<base::SharedMemory> take(size_t bytes,
                                            const Name& token) override {
@@ -54,10 +53,10 @@ class WatchedSharer final : public base::MemorySharer {
     return real_.take(bytes, token);
   }
   void refuse(const Name& token) noexcept override { real_.refuse(token); }
-  void lend(const base::SharedAllocation& allocation, const Name& token,
-            const std::vector<Name>& takers) override {
+  void lend(const base::SharedAllocation& allocation,
+            const std::vector<Taker>& takers) override {
     look(calls_.lent);
-    real_.lend(allocation, token, takers);
+    real_.lend(allocation, takers);
   }
   std::shared_ptr<const base::SharedAllocation> borrow(
       uint64_t id, const Name& token) override {

@@ -18,7 +18,8 @@
 GLOO_NAMESPACE_BEGIN
 namespace test {
 
-// kMixed: pulls at times, and else is a stream, as shared memory does.
+// kMixed: pulls at times, or is refused that, and else is a stream, as shared
+// memory does.
 enum class FakeShape { kStream, kPush, kPull, kMixed };
 std::string name(FakeShape shape);
 bool needsRegions(FakeShape shape);

@@ -53,6 +53,10 @@ bool FakeLink::deliverRead() {
   }
   const Read read = reads_.front();
   reads_.pop_front();
+  if (factory_.options.shape == FakeShape::kMixed && factory_.chance(20)) {
+    handler_->onReadRefused(read.token);
+    return true;
+  }
   if (!factory_.capsRef().needsRegions) {
     // By the kernel: whoever has announced it may have failed, and be gone.
     const iovec to{read.local, read.bytes};

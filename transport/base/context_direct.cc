@@ -24,8 +24,8 @@ struct Ability {
   Name name{};
   RankCores cores;
 };
-// From rank 0: whether there is some, under which token. (If not, some ranks
-// may have been given it nevertheless.)
+// From rank 0: whether there is some, under which token, of which each rank has
+// its own. (If not, some ranks may have been given it nevertheless.)
 struct Offer {
   uint8_t made = 0;
   Name token{};
@@ -181,11 +181,9 @@ Context::Scratch Context::shareFromFirst(Deadline deadline) {
     round.finish(deadline);
   }
   bool able = allShared();
-  std::vector<Name> takers;
   std::vector<RankCores> cores{RankCores::own(domain().spread().ranks())};
   for (const Ability& ability : abilities) {
     able = able && ability.able == kYes;
-    takers.push_back(ability.name);
     cores.push_back(ability.cores);
   }
   std::shared_ptr<SharedMemory> memory;
@@ -204,12 +202,18 @@ Context::Scratch Context::shareFromFirst(Deadline deadline) {
                          DirectLanes::partsOf(slotBytes, cores)});
       }
       offer.token = sharer.makeToken();
+      std::vector<MemorySharer::Taker> takers;
+      for (int peer = 1; peer < size(); peer++) {
+        takers.push_back({abilities[static_cast<size_t>(peer - 1)].name,
+                          MemorySharer::tokenOf(offer.token, peer)});
+      }
       size_t chosen = 0;
-      memory = sharer.give(plans, offer.token, takers, &chosen);
+      memory = sharer.give(plans, takers, &chosen);
       offer.slotBytes = slots[chosen];
       DirectLanes::Preface& preface = DirectLanes::preface(*memory);
       preface.names[0] = sharer.name();
-      std::copy(takers.begin(), takers.end(), preface.names.begin() + 1);
+      std::transform(takers.begin(), takers.end(), preface.names.begin() + 1,
+                     [](const auto& taker) { return taker.name; });
       preface.token = offer.token;
       preface.crowded = crowded ? 1 : 0;
       offer.made = kYes;
@@ -254,17 +258,17 @@ Context::Scratch Context::shareFromOther(Deadline deadline) {
     round.receive(0, offer);
     round.finish(deadline);
   }
+  const Name token = MemorySharer::tokenOf(offer.token, rank());
   std::shared_ptr<SharedMemory> memory;
   if (offer.made != kYes && ability.able == kYes) {
-    device_->factory().sharer()->refuse(offer.token);
+    device_->factory().sharer()->refuse(token);
   }
   if (offer.made == kYes && ability.able == kYes) {
     try {
       // What was handed over is taken in any case, and refused for its size.
       const bool fits = DirectLanes::maySlotsHave(size(), offer.slotBytes);
       memory = device_->factory().sharer()->take(
-          fits ? DirectLanes::memoryBytes(size(), offer.slotBytes) : 0,
-          offer.token);
+          fits ? DirectLanes::memoryBytes(size(), offer.slotBytes) : 0, token);
     } catch (const IoException& e) {
       GLOO_INFO("rank ", rank(), ": no memory for all ranks: ", e.what());
     }

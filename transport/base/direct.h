@@ -82,7 +82,8 @@ class DirectLanes final : public internal::Direct {
   struct Preface {
     // Where each rank is handed memory.
     std::array<MemorySharer::Name, kMaxRanks> names;
-    MemorySharer::Name token;  // of this memory, and of what they lend
+    // Of this memory, and of what they lend: MemorySharer::tokenOf().
+    MemorySharer::Name token;
     // There are more ranks than cores: see isCrowded().
     uint8_t crowded;
   };

@@ -1,7 +1,5 @@
 #include "transport/base/lent_memory.h"
 
-#include <utility>
-
 #include "gloo/common/error.h"
 #include "gloo/common/logging.h"
 #include "transport/base/context.h"
@@ -11,10 +9,15 @@ namespace transport::base {
 
 using internal::Place;
 
-LentMemory::LentMemory(Context& context, std::vector<Name> names,
+LentMemory::LentMemory(Context& context, const std::vector<Name>& names,
                        const Name& token)
-    : context_(context), takers_(std::move(names)), token_(token) {
-  takers_.erase(takers_.begin() + context.rank());
+    : context_(context), token_(MemorySharer::tokenOf(token, context.rank())) {
+  for (int rank = 0; rank < context.size(); rank++) {
+    if (rank != context.rank()) {
+      takers_.push_back({names[static_cast<size_t>(rank)],
+                         MemorySharer::tokenOf(token, rank)});
+    }
+  }
 }
 
 // What was handed over in an operation that failed then is still there.
@@ -46,7 +49,7 @@ void LentMemory::lend(uint64_t id) {
   }
   lent_[id].state = State::kHandedOver;
   try {
-    context_.device().factory().sharer()->lend(*allocation, token_, takers_);
+    context_.device().factory().sharer()->lend(*allocation, takers_);
   } catch (const IoException& e) {
     GLOO_INFO("rank ", context_.rank(), ": ", allocation->bytes(),
               " bytes of shared memory are used like other memory: ", e.what());

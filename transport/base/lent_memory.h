@@ -34,7 +34,8 @@ class LentMemory {
   };
 
   // `names`: where each rank takes memory. `token`: what they alone know.
-  LentMemory(Context& context, std::vector<Name> names, const Name& token);
+  LentMemory(Context& context, const std::vector<Name>& names,
+             const Name& token);
   ~LentMemory();
   LentMemory(const LentMemory&) = delete;
   LentMemory& operator=(const LentMemory&) = delete;
@@ -58,7 +59,7 @@ class LentMemory {
   static constexpr int kMostFailures = 3;
 
   Context& context_;
-  std::vector<Name> takers_;
+  std::vector<MemorySharer::Taker> takers_;
   const Name token_;
   Origin origin_;
   Mutex mutex_;

@@ -135,6 +135,10 @@ class LinkHandler {
   // memory is not referenced any more (a read's holds the bytes).
   virtual void onComplete(void* token) = 0;
 
+  // The read that was given this token is not permitted, nor will others be:
+  // reads() says so from now on. Only of links that answer it as things are.
+  virtual void onReadRefused(void* token) { (void)token; }
+
   // The peer's end is gone: end of file (ended: in order, after all frames
   // were delivered to onFrame) or a failure. Called once; nothing follows.
   virtual void onLost(internal::Cause cause, bool ended) = 0;
@@ -189,7 +193,8 @@ class Link {
     (void)remote, (void)bytes, (void)crowded;
     return caps().remoteRead && !caps().remoteWrite;
   }
-  // pull: remote to [local, local + bytes).
+  // pull: remote to [local, local + bytes). Ends as send() does, or with
+  // onReadRefused(token).
   [[nodiscard]] virtual bool read(char* local, size_t bytes,
                                   const Region* region, RemoteMemory remote,
                                   void* token) {
@@ -261,6 +266,18 @@ class MemorySharer {
   virtual Name name() const = 0;
   // By which the takers know what they are given; random.
   virtual Name makeToken() = 0;
+  // Ranks that share a device have one name: each of them takes by a token of
+  // its own, which differs in its first half.
+  static Name tokenOf(Name token, int rank) {
+    for (size_t i = 0; i < sizeof(rank); i++) {
+      token[i] = static_cast<char>(token[i] ^ (rank >> (8 * i)));
+    }
+    return token;
+  }
+  struct Taker {
+    Name name{};
+    Name token{};
+  };
   // Whole pages that should be on that node: see Topology::place().
   struct Part {
     size_t begin = 0;  // bytes
@@ -275,8 +292,7 @@ class MemorySharer {
   // is *chosen then, and gives it to those processes. Throws IoException, when
   // some of them may have it. At least one plan.
   virtual std::shared_ptr<SharedMemory> give(const std::vector<Plan>& plans,
-                                             const Name& token,
-                                             const std::vector<Name>& takers,
+                                             const std::vector<Taker>& takers,
                                              size_t* chosen) = 0;
   // What was given to this process with that token. Throws IoException, also
   // when it is not of that size.
@@ -285,9 +301,9 @@ class MemorySharer {
   // It is not wanted, if it is there at all.
   virtual void refuse(const Name& token) noexcept = 0;
 
-  // The same for memory of the shared allocator, among those that know `token`.
-  virtual void lend(const SharedAllocation& allocation, const Name& token,
-                    const std::vector<Name>& takers) = 0;
+  // The same for memory of the shared allocator, with one token for all of it.
+  virtual void lend(const SharedAllocation& allocation,
+                    const std::vector<Taker>& takers) = 0;
   virtual std::shared_ptr<const SharedAllocation> borrow(uint64_t id,
                                                          const Name& token) = 0;
   // Of what was lent, nothing more is taken.

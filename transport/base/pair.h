@@ -59,6 +59,7 @@ enum Phase : uint8_t {
   kAnswered,   // it has said so; the link has not told of all parts yet
   kQueued,     // a receive that waits for its message
   kIncoming,   // a receive whose bytes are arriving
+  kRefused,    // one whose reads are refused, until the last has ended
 };
 
 class Pair final : public transport::Pair, public LinkHandler {
@@ -97,6 +98,7 @@ class Pair final : public transport::Pair, public LinkHandler {
                size_t bytes) override;
   void onWritten(uint32_t immediate) override;
   void onComplete(void* token) override;
+  void onReadRefused(void* token) override;
   void onLost(internal::Cause cause, bool ended) override;
 
   // ---- For Context, Buffer and UnboundBuffer ----

@@ -162,7 +162,7 @@ void Pair::readParts(Operation& op) {
   if (failed_) {
     return;
   }
-  while (op.bytesQueued < op.wanted && op.parts < 2) {
+  while (op.phase != kRefused && op.bytesQueued < op.wanted && op.parts < 2) {
     const size_t bytes =
         std::min<size_t>(op.wanted - op.bytesQueued, caps_.maxFrameBytes);
     const RemoteMemory remote{op.remoteAddress + op.bytesQueued, op.remoteKey};
@@ -173,9 +173,29 @@ void Pair::readParts(Operation& op) {
       inLink_ += weightOf(op);
     }
   }
-  if (op.bytesQueued == op.wanted && op.parts == 0) {
+  if (op.parts > 0) {
+    return;
+  }
+  if (op.phase == kRefused) {
+    op.phase = kIncoming;
+    sendAdvert(*static_cast<RecvEntry*>(op.owner), FrameFlag::kReply,
+               op.number);
+  } else if (op.bytesQueued == op.wanted) {
     endPull(op);
   }
+}
+
+// Whoever has announced the message has it until it hears that it was read, or
+// where it is wanted: then it sends all of it, whatever was read before.
+void Pair::onReadRefused(void* token) {
+  if (failed_) {
+    return;
+  }
+  auto& op = *static_cast<Operation*>(token);
+  inLink_ -= weightOf(op);
+  op.phase = kRefused;
+  partDone(op);
+  pump();
 }
 
 void Pair::endPull(Operation& op) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "gloo/common/logging.h"
 #include "gloo/common/string.h"
 #include "transport/base/process.h"
 
@@ -153,7 +154,7 @@ bool ShmLink::flush() {
       break;
     }
     if (frame.token != nullptr) {
-      completed_.push_back(frame.token);
+      completed_.push_back({frame.token});
     }
     queue_.pop();
   }
@@ -256,24 +257,29 @@ void ShmLink::lend(const char* data, size_t bytes) {
 }
 
 // If the peer has failed meanwhile, the bytes may be others by now, or the
-// memory gone. Its abort is on its way, or its end, and will say why.
+// memory gone. Its abort is on its way, or its end, and will say why. False: it
+// is not complete.
 bool ShmLink::copyFrom(const Read& read) {
   readBudget_ -= std::min(readBudget_, read.bytes);
-  poller_.statistics().bytesReceived += read.bytes;
   const int error = copyNow(read);
   if (reader_.hasLetGo()) {
     return false;
   }
+  if (error != 0 && memory_.wasPermitted() && !memory_.permitted()) {
+    completed_.push_back({read.token, true});
+    return false;
+  }
+  poller_.statistics().bytesReceived += read.bytes;
   readError_ = error;
   return error == 0;
 }
 
-// 0, or errno. Where the kernel reads nothing, reads() has found the loan
-// current after the message was announced: its bytes are still there.
+// 0, or errno. Where the kernel has never read anything, reads() has found the
+// loan current after the message was announced: its bytes are still there.
 int ShmLink::copyNow(const Read& read) {
   auto& statistics = poller_.statistics();
   const auto state =
-      memory_.permitted() ? Loans::State::kCurrent : Loans::State::kThere;
+      memory_.wasPermitted() ? Loans::State::kCurrent : Loans::State::kThere;
   if (const char* lent = loans_.find(read.remote, read.bytes, state)) {
     std::memcpy(read.local, lent, read.bytes);
     std::atomic_thread_fence(std::memory_order_acquire);
@@ -286,7 +292,12 @@ int ShmLink::copyNow(const Read& read) {
     return EFAULT;
   }
   statistics.systemCalls += 2;
-  return memory_.read(read.local, read.remote, read.bytes);
+  const int error = memory_.read(read.local, read.remote, read.bytes);
+  if (!memory_.permitted()) {
+    GLOO_INFO("process ", pid_, "'s memory cannot be read any more (",
+              memory_.trouble(), "): no message is read from there");
+  }
+  return error;
 }
 
 bool ShmLink::readQueued() {
@@ -296,7 +307,7 @@ bool ShmLink::readQueued() {
   size_t done = 0;
   while (done < reads_.size() && readError_ == 0 && readBudget_ > 0) {
     if (copyFrom(reads_[done])) {
-      completed_.push_back(reads_[done].token);
+      completed_.push_back({reads_[done].token});
     }
     done++;
   }

@@ -82,6 +82,10 @@ class ShmLink final : public base::Link {
     uint64_t remote;
     void* token;
   };
+  struct Completion {
+    void* token;
+    bool refused = false;  // a read that is not permitted any more
+  };
   // Bytes that one round reads from the peer's memory: other links, and the
   // deadlines, have their turn in between.
   static constexpr size_t kReadBudget = size_t{1} << 20;
@@ -105,6 +109,8 @@ class ShmLink final : public base::Link {
   void report();
   bool checkEnd();
   void lose(const std::string& text, bool ended);
+  void giveUp(const std::string& text);
+  void tellLost(const std::string& text, bool ended);
   void closeSocket();
   void watchProcess();
   void ignorePeer();
@@ -116,7 +122,7 @@ class ShmLink final : public base::Link {
   base::Origin origin_;
   base::UniqueFd socket_;
   const std::shared_ptr<Segment> segment_;
-  const ProcessMemory memory_;
+  ProcessMemory memory_;
   const base::LinkCaps caps_;
   base::LinkHandler& handler_;
   const pid_t pid_;
@@ -126,7 +132,7 @@ class ShmLink final : public base::Link {
 
   FrameWriter writer_;
   FrameQueue queue_;
-  std::vector<void*> completed_;  // tokens not yet reported
+  std::vector<Completion> completed_;  // not yet reported
   std::vector<Read> reads_;
   Loans loans_;
   size_t readBudget_ = 0;  // bytes that may still be read in this round

@@ -49,7 +49,9 @@ bool ShmLink::poll() {
 void ShmLink::report() {
   base::Destruction::Watch watch(destruction_);
   for (size_t i = 0; i < completed_.size() && input_ != Input::kStopped; i++) {
-    handler_.onComplete(completed_[i]);
+    const Completion done = completed_[i];
+    done.refused ? handler_.onReadRefused(done.token)
+                 : handler_.onComplete(done.token);
     if (watch.destroyed()) {
       return;
     }
@@ -148,10 +150,11 @@ bool ShmLink::onEvent(FrameReader::Event event) {
       checkEnd();
       return false;
     case Event::kBroken:
-      lose(MakeString("it has written what is not our protocol into the shared"
-                      " memory: ",
-                      reader_.error()),
-           false);
+      input_ = Input::kEnded;
+      giveUp(
+          MakeString("it has written what is not our protocol into the shared"
+                     " memory: ",
+                     reader_.error()));
       return false;
     default:
       return true;
@@ -169,7 +172,7 @@ bool ShmLink::checkEnd() {
     return true;
   }
   if (readError_ != 0) {
-    lose("reading its memory: " + base::errnoText(readError_), false);
+    giveUp("reading its memory: " + base::errnoText(readError_));
     return true;
   }
   if (input_ == Input::kEnded && (!finishing_ || queue_.empty())) {
@@ -194,9 +197,32 @@ void ShmLink::lose(const std::string& text, bool ended) {
   queue_.clear();
   reads_.clear();
   closeSocket();
-  if (silent) {
+  if (!silent) {
+    tellLost(text, ended);
+  }
+}
+
+// What this end alone has found. The peer goes on, and would take the end of
+// the socket for that of the process: the handler has time for finishWith(),
+// after which the link ends as others do.
+void ShmLink::giveUp(const std::string& text) {
+  if (muted_ || finishing_ || input_ == Input::kStopped) {
+    lose(text, false);
     return;
   }
+  reads_.clear();
+  base::Destruction::Watch watch(destruction_);
+  tellLost(text, false);
+  if (watch.destroyed()) {
+    return;
+  }
+  readError_ = 0;
+  if (!finishing_) {
+    abandon();
+  }
+}
+
+void ShmLink::tellLost(const std::string& text, bool ended) {
   base::Destruction::Watch watch(destruction_);
   report();
   if (watch.destroyed()) {

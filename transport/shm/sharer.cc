@@ -20,7 +20,7 @@ uint64_t halfOf(const Secret& token) {
   return half;
 }
 
-// Which allocation, and among whom.
+// Which allocation, and whose loan.
 Secret loanOf(uint64_t id, const Secret& token) {
   const uint64_t half = halfOf(token);
   Secret loan{};
@@ -47,19 +47,19 @@ std::shared_ptr<SealedMemory> makeFirst(
 }  // namespace
 
 std::shared_ptr<base::SharedMemory> ShmSharer::give(
-    const std::vector<Plan>& plans, const Name& token,
-    const std::vector<Name>& takers, size_t* chosen) {
+    const std::vector<Plan>& plans, const std::vector<Taker>& takers,
+    size_t* chosen) {
   const auto memory = makeFirst(plans, chosen);
   // Pages that others have mapped are not moved.
   for (const Part& part : plans[*chosen].parts) {
     base::Topology::instance().place(memory->data() + part.begin, part.bytes,
                                      part.node);
   }
-  for (const Name& taker : takers) {
-    handOver(dial(taker), token, memory->descriptor());
+  for (const Taker& taker : takers) {
+    handOver(dial(taker.name), taker.token, memory->descriptor());
+    Local<SealedMemory>::instance().add(taker.token, memory);
   }
   memory->close();
-  Local<SealedMemory>::instance().add(token, memory);
   return memory;
 }
 
@@ -85,13 +85,14 @@ std::shared_ptr<base::SharedMemory> ShmSharer::take(size_t bytes,
 }
 
 void ShmSharer::lend(const base::SharedAllocation& allocation,
-                     const Name& token, const std::vector<Name>& takers) {
+                     const std::vector<Taker>& takers) {
   const int descriptor = allocation.descriptor();
   if (descriptor < 0) {
     GLOO_THROW_IO_EXCEPTION("it belongs to the parent of this process");
   }
-  for (const Name& taker : takers) {
-    handOver(dial(taker), loanOf(allocation.id(), token), descriptor);
+  for (const Taker& taker : takers) {
+    handOver(dial(taker.name), loanOf(allocation.id(), taker.token),
+             descriptor);
   }
 }
 

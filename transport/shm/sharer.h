@@ -21,14 +21,13 @@ class ShmSharer final : public base::MemorySharer {
   Name name() const override { return endpoint_.name(); }
   Name makeToken() override { return makeSecret(); }
   std::shared_ptr<base::SharedMemory> give(const std::vector<Plan>& plans,
-                                           const Name& token,
-                                           const std::vector<Name>& takers,
+                                           const std::vector<Taker>& takers,
                                            size_t* chosen) override;
   std::shared_ptr<base::SharedMemory> take(size_t bytes,
                                            const Name& token) override;
   void refuse(const Name& token) noexcept override;
-  void lend(const base::SharedAllocation& allocation, const Name& token,
-            const std::vector<Name>& takers) override;
+  void lend(const base::SharedAllocation& allocation,
+            const std::vector<Taker>& takers) override;
   std::shared_ptr<const base::SharedAllocation> borrow(
       uint64_t id, const Name& token) override;
   void refuseLoans(const Name& token) noexcept override;

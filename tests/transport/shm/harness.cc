@@ -41,6 +41,7 @@ void Notes::onBound(uint32_t index, uint64_t offset, const char* payload,
 void Notes::onLost(internal::Cause cause, bool inOrder) {
   lost = cause.text;
   ended = inOrder;
+  whenLost();
 }
 
 HalfLink::HalfLink(ProcessMemory memory, pid_t pid)

@@ -1,6 +1,7 @@
 // Rings in ordinary memory, and links whose other end is held by the test.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,14 +36,17 @@ class Notes : public transport::base::LinkHandler {
                size_t bytes) override;
   void onWritten(uint32_t) override {}
   void onComplete(void* token) override { completed.push_back(token); }
+  void onReadRefused(void* token) override { refused.push_back(token); }
   void onLost(internal::Cause cause, bool ended) override;
 
   std::vector<char> place;
   std::vector<std::string> payloads;
   std::vector<std::string> bound;  // index@offset:payload
   std::vector<void*> completed;
+  std::vector<void*> refused;
   std::string lost;  // why; empty: it is not
   bool ended = false;
+  std::function<void()> whenLost = [] {};
 };
 
 // A link, and the other end of its segment and socket.

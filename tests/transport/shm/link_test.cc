@@ -331,6 +331,36 @@ TEST(ShmLinkTest, MemoryThatIsGoneThoughThePeerGoesOnIsAnError) {
   EXPECT_NE(half.notes.lost.find("reading its memory"), std::string::npos);
 }
 
+// Who takes it for dead looks at the ring first.
+TEST(ShmLinkTest, APeerHearsWhatThisEndAloneHasFound) {
+  for (const bool garbage : {false, true}) {
+    HalfLink half(memoryOfThisProcess());
+    half.notes.whenLost = [&] { half.link->finishWith(eager(1, 3), "why"); };
+    if (garbage) {
+      Cell& cell = half.segment->outgoing(End::kTaker).cells[0];
+      cell.kind = 77;
+      cell.sequence.store(1);
+    } else {
+      char byte = 0;
+      EXPECT_FALSE(half.link->read(&byte, 1, nullptr, {64, 0}, nullptr));
+    }
+    half.poll();
+    half.poll();
+    EXPECT_NE(half.notes.lost, "");
+    FrameReader peer(half.segment->incoming(End::kTaker), 1 << 20);
+    ASSERT_EQ(peer.next(), FrameReader::Event::kSmall);
+    EXPECT_EQ(std::string(peer.small(), peer.message().bytes), "why");
+    EXPECT_EQ(peer.next(), FrameReader::Event::kEnd);
+    EXPECT_TRUE(peer.hasLetGo());
+    FrameWriter writer(half.segment->outgoing(End::kTaker));
+    bool ring = false;
+    EXPECT_EQ(half.link->finished(), garbage) << "it hears the peer's end";
+    (void)writer.end(&ring);
+    half.poll();
+    EXPECT_TRUE(half.link->finished());
+  }
+}
+
 // Whether or not there is room in the ring.
 TEST(ShmLinkTest, ALinkThatFailsLetsGo) {
   const std::string payload(400 << 10, 'x');

@@ -5,15 +5,20 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <exception>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "gloo/common/error.h"
 #include "gloo/common/logging.h"
@@ -21,6 +26,7 @@
 #include "gloo/transport/shm/device.h"
 #include "gloo/transport/unbound_buffer.h"
 #include "tests/support/bytes.h"
+#include "tests/support/cores.h"
 #include "tests/support/process_group.h"
 #include "tests/support/refuse_calls.h"
 #include "tests/support/sanitized.h"
@@ -113,6 +119,175 @@ TEST(ShmRefusalsTest, NobodyIsPermittedToReadUnasked) {
   EXPECT_EQ(statusOfDevice(false), 0);
   const int asked = statusOfDevice(true);
   EXPECT_TRUE(WIFSIGNALED(asked) && WTERMSIG(asked) == SIGSYS) << asked;
+}
+
+// ---- Who may not do so any more
+
+// Two ranks on one core, so that long messages are read. What they log.
+std::string logOnOneCore(const std::function<void(Seat&, DeviceMaker)>& rank) {
+  const LogLevel before = logLevel();
+  setLogLevel(LogLevel::INFO);
+  testing::internal::CaptureStderr();
+  spawnSeats(Mode::kProcesses, 2, [&](Seat& seat) {
+    stayOn(0, 1);
+    rank(seat, [] {
+      transport::shm::attr attr;
+      attr.allowAnyTracer = true;
+      return transport::shm::CreateDevice(attr);
+    });
+  });
+  setLogLevel(before);
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(log.find("Failure"), std::string::npos) << log;
+  return log;
+}
+
+std::shared_ptr<transport::Context> connected(Seat& seat,
+                                              const DeviceMaker& maker) {
+  auto context = maker()->createContext(seat.rank, seat.size);
+  context->setTimeout(contextTimeout());
+  context->createAndConnectAllPairs(seat.store);
+  return context;
+}
+
+bool isForbiddenMeanwhile(const std::string& log, const std::string& why) {
+  return log.find("memory cannot be read any more (" + why) !=
+         std::string::npos;
+}
+
+std::string missingTracer() {
+  int scope = 0;
+  std::ifstream("/proc/sys/kernel/yama/ptrace_scope") >> scope;
+  return scope < 2 ? "" : "ptrace_scope lets ordinary users read nothing";
+}
+
+// Root may read in any case.
+void becomeOrdinary() {
+  ASSERT_TRUE(::geteuid() != 0 || ::setresuid(1, 1, 1) == 0);
+  ASSERT_EQ(::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), 0);
+}
+
+TEST(ShmRefusalsTest, AProcessMayForbidItMeanwhile) {
+  SKIP_IF_MISSING("ptrace", missingTracer());
+  const std::string log =
+      logOnOneCore([](Seat& seat, const DeviceMaker& maker) {
+        const auto context = connected(seat, maker);
+        becomeOrdinary();
+        if (seat.rank == 0) {
+          ASSERT_EQ(::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), 0);
+        }
+        exchangeLong(context);
+        exchangeLong(context);
+      });
+  EXPECT_TRUE(isForbiddenMeanwhile(log, "the kernel forbids it")) << log;
+}
+
+TEST(ShmRefusalsTest, AFilterMayForbidItMeanwhile) {
+  for (const int error : {EPERM, ENOSYS}) {
+    const std::string log =
+        logOnOneCore([&](Seat& seat, const DeviceMaker& maker) {
+          const auto context = connected(seat, maker);
+          refuseCall(SYS_process_vm_readv,
+                     SECCOMP_RET_ERRNO | static_cast<uint32_t>(error), {},
+                     Refused::kAllThreads);
+          exchangeLong(context);
+          exchangeLong(context);
+        });
+    EXPECT_TRUE(isForbiddenMeanwhile(log, "the kernel")) << log;
+  }
+}
+
+// Of which some bytes have been read already.
+TEST(ShmRefusalsTest, AFilterMayForbidItInTheMiddleOfAMessage) {
+  constexpr size_t kBytes = 32 << 20;
+  logOnOneCore([](Seat& seat, const DeviceMaker& maker) {
+    const auto context = connected(seat, maker);
+    std::vector<char> bytes(kBytes, 'x');
+    char here = 0;
+    auto message = context->createUnboundBuffer(bytes.data(), kBytes);
+    auto behind = context->createUnboundBuffer(&here, 1);
+    if (seat.rank == 0) {
+      message->send(1, 1);
+      behind->send(1, 2);
+      message->waitSend();
+      behind->waitSend();
+      return;
+    }
+    std::fill(bytes.begin(), bytes.end(), '-');
+    behind->recv(0, 2);
+    behind->waitRecv();
+    message->recv(0, 1);
+    refuseCall(SYS_process_vm_readv, SECCOMP_RET_ERRNO | EPERM, {},
+               Refused::kAllThreads);
+    message->waitRecv();
+    EXPECT_EQ(std::count(bytes.begin(), bytes.end(), 'x'),
+              static_cast<ptrdiff_t>(kBytes));
+  });
+}
+
+// The kernel knows a process by its main thread.
+TEST(ShmRefusalsTest, AMainThreadMayEndMeanwhile) {
+  const std::string log =
+      logOnOneCore([](Seat& seat, const DeviceMaker& maker) {
+        if (seat.rank == 1) {
+          exchangeLong(connected(seat, maker));
+          return;
+        }
+        std::promise<void> ready;
+        std::thread worker([&] {
+          int status = 1;
+          try {
+            const auto context = connected(seat, maker);
+            ready.set_value();
+            const iovec none{&status, sizeof(status)};
+            while (::process_vm_readv(::getpid(), &none, 1, &none, 1, 0) > 0) {
+              std::this_thread::yield();
+            }
+            exchangeLong(context);
+            status = testing::Test::HasFailure() ? 1 : 0;
+          } catch (const std::exception& e) {
+            ADD_FAILURE() << e.what();
+          }
+          ::_exit(status);
+        });
+        ready.get_future().wait();
+        ::syscall(SYS_exit, 0);
+      });
+  EXPECT_TRUE(isForbiddenMeanwhile(log, "its main thread has ended")) << log;
+}
+
+// Memory that is gone is the sender's fault, and no rank's death.
+TEST(ShmRefusalsTest, BothRanksNameWhatOneOfThemHasFound) {
+  logOnOneCore([](Seat& seat, const DeviceMaker& maker) {
+    constexpr size_t kBytes = 3 << 20;
+    const auto context = connected(seat, maker);
+    void* const memory =
+        ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    char here = 0;
+    auto message = context->createUnboundBuffer(memory, kBytes);
+    auto behind = context->createUnboundBuffer(&here, 1);
+    try {
+      if (seat.rank == 0) {
+        message->send(1, 1);
+        ::munmap(memory, kBytes);
+        behind->send(1, 2);
+        message->waitSend();
+      } else {
+        behind->recv(0, 2);
+        behind->waitRecv();
+        message->recv(0, 1);
+        message->waitRecv();
+      }
+      ADD_FAILURE() << "rank " << seat.rank << " has not noticed";
+    } catch (const IoException& e) {
+      const std::string text = e.what();
+      EXPECT_NE(text.find("reading its memory: Bad address"), std::string::npos)
+          << text;
+      EXPECT_NE(text.find("found by rank 1"), std::string::npos) << text;
+    }
+  });
 }
 
 // ---- Other users

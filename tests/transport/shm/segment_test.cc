@@ -230,8 +230,7 @@ TEST(SharerTest, LoansEndWithThoseTheyWereFor) {
   const auto mine = Allocation::make(10000, 1);
   const Secret some = sharer.makeToken();
   const Secret others = sharer.makeToken();
-  sharer.lend(*mine, some, {sharer.name()});
-  sharer.lend(*mine, others, {sharer.name()});
+  sharer.lend(*mine, {{sharer.name(), some}, {sharer.name(), others}});
   sharer.refuseLoans(some);
   EXPECT_NE(failureOf([&] { sharer.borrow(mine->id(), some); }), "");
   EXPECT_EQ(failureOf([&] { sharer.borrow(mine->id(), others); }), "");
@@ -246,7 +245,7 @@ TEST(SharerTest, MemoryIsMadeWithoutTheLock) {
   size_t chosen = 1;
   auto lock = domain.lock();
   auto given = std::async(std::launch::async, [&] {
-    return sharer.give({{8 * pageBytes(), {}}}, token, {sharer.name()},
+    return sharer.give({{8 * pageBytes(), {}}}, {{sharer.name(), token}},
                        &chosen);
   });
   EXPECT_EQ(given.wait_for(std::chrono::seconds(5)), std::future_status::ready);
@@ -328,8 +327,8 @@ TEST(ProcessMemoryTest, AProcessWithoutTheSecretIsNotRead) {
 
 TEST(ProcessMemoryTest, MemoryThatIsNotThereIsAnError) {
   const Secret secret = makeSecret();
-  const ProcessMemory memory(::getpid(),
-                             reinterpret_cast<uint64_t>(secret.data()), secret);
+  ProcessMemory memory(::getpid(), reinterpret_cast<uint64_t>(secret.data()),
+                       secret);
   char byte;
   EXPECT_EQ(memory.read(&byte, 8, 1), EFAULT);
 }
@@ -340,7 +339,7 @@ volatile std::sig_atomic_t signals = 0;
 TEST(ProcessMemoryTest, SignalsAreNoEndOfTheProcess) {
   const Secret secret = makeSecret();
   const auto at = reinterpret_cast<uint64_t>(secret.data());
-  const ProcessMemory memory(::getpid(), at, secret);
+  ProcessMemory memory(::getpid(), at, secret);
   struct sigaction action {};
   struct sigaction before {};
   action.sa_handler = [](int) { signals = signals + 1; };

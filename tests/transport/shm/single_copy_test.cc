@@ -4,14 +4,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gloo/common/error.h"
 #include "gloo/rendezvous/file_store.h"
+#include "gloo/transport/shm/allocate.h"
 #include "gloo/transport/shm/device.h"
 #include "gloo/transport/unbound_buffer.h"
 #include "tests/support/cores.h"
@@ -19,6 +22,8 @@
 #include "tests/support/refuse_calls.h"
 #include "tests/support/spawn.h"
 #include "tests/support/transports.h"
+#include "tests/transport/shm/harness.h"
+#include "transport/base/shared_allocations.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace test {
@@ -92,6 +97,36 @@ TEST(SingleCopyTest, NothingIsReadWhereThatIsSwitchedOff) {
   EXPECT_TRUE(byAttribute.exitedWith(0)) << byAttribute.str();
   const Outcome byEnvironment = receiverOf("0", true, false);
   EXPECT_TRUE(byEnvironment.exitedWith(0)) << byEnvironment.str();
+}
+
+// What a loan holds may not be the peer's memory any more.
+TEST(SingleCopyTest, AWithdrawnLoanDoesNotStandForWhatMayNotBeRead) {
+  ProcessGroup ranks(1, [](Child&) {
+    using namespace transport::shm;  // NOLINT
+    const Secret secret = makeSecret();
+    HalfLink half({::getpid(), reinterpret_cast<uint64_t>(&secret), secret});
+    const Memory memory = allocate(8192);
+    const auto at = reinterpret_cast<uint64_t>(memory.data());
+    Loans owner;
+    owner.lend(half.otherSocket.get(), static_cast<const char*>(memory.data()),
+               8192);
+    half.link->onSocket();
+    ASSERT_TRUE(half.link->reads({at, 0}, 8192, false));
+    auto& all = transport::base::SharedAllocations::instance();
+    all.withdraw(all.find(at).id, 0, 8192);
+    refuseCall(SYS_process_vm_readv, SECCOMP_RET_ERRNO | EPERM);
+    std::vector<char> to(8192);
+    int tokens[2];
+    for (int& token : tokens) {
+      EXPECT_FALSE(
+          half.link->read(to.data(), to.size(), nullptr, {at, 0}, &token));
+    }
+    half.poll();
+    EXPECT_EQ(half.notes.refused, (std::vector<void*>{&tokens[0], &tokens[1]}));
+    EXPECT_EQ(half.notes.lost, "");
+    EXPECT_FALSE(half.link->reads({at, 0}, 8192, true));
+  });
+  ranks.joinAll();
 }
 
 }  // namespace

@@ -356,13 +356,13 @@ void DirectRun::throwFailure() {
 void DirectRun::abandon(const char* what) noexcept {
   try {
     if (channel_.failure() == nullptr) {
-      Cause cause;
-      cause.foundBy = cause.culprit = rank_;
-      cause.text = MakeString(describe(), ": ", what);
-      channel_.fail(std::make_shared<const Cause>(std::move(cause)));
+      channel_.fail(internal::makeCause([&] {
+        return Cause{Cause::Kind::kIo, rank_, rank_,
+                     MakeString(describe(), ": ", what)};
+      }));
     }
   } catch (...) {
-    // Out of memory: the caller has an exception already.
+    // The context has failed, or is gone: the caller has an exception already.
   }
 }
 

@@ -78,16 +78,17 @@ void Executor::run(const Run& run) {
         wait();
       }
     }
+    // What takes memory comes after abandon().
   } catch (const std::exception& e) {
-    const std::string doing = describe(firstOpen());
+    const Stuck at = stuck();
     const internal::CausePtr cause = run.channel->failure();
-    abandon(doing + ": " + e.what());
+    abandon(at, e.what());
     if (cause != nullptr) {
-      internal::throwCause(*cause, doing);
+      internal::throwCause(*cause, describe(at));
     }
     throw;
   } catch (...) {
-    abandon(describe(firstOpen()) + ": a reduce function threw");
+    abandon(stuck(), "a reduce function threw");
     throw;
   }
 }
@@ -331,27 +332,25 @@ void Executor::throwShort(const Action& action, const Operation& op) {
 }
 
 void Executor::fail(Cause::Kind kind, int culprit, std::string text) {
-  auto cause = std::make_shared<Cause>();
-  cause->kind = kind;
-  cause->foundBy = run_->channel->rank();
-  cause->culprit = culprit;
-  cause->text = std::move(text);
+  const auto cause = std::make_shared<const Cause>(
+      Cause{kind, run_->channel->rank(), culprit, std::move(text)});
   run_->channel->fail(cause);
   throw IoException(cause->text);
 }
 
 // Ends what is in flight; the context is unusable from here on, because peers
 // may be in the middle of messages of this run.
-void Executor::abandon(const std::string& why) noexcept {
+void Executor::abandon(const Stuck& at, const char* why) noexcept {
   try {
     if (run_->channel->failure() == nullptr) {
-      Cause cause;
-      cause.foundBy = cause.culprit = run_->channel->rank();
-      cause.text = why;
-      run_->channel->fail(std::make_shared<const Cause>(std::move(cause)));
+      run_->channel->fail(internal::makeCause([&] {
+        const int rank = run_->channel->rank();
+        return Cause{Cause::Kind::kIo, rank, rank,
+                     MakeString(describe(at), ": ", why)};
+      }));
     }
   } catch (...) {
-    // Out of memory, or the channel is gone: what follows needs neither.
+    // The context has failed, or is gone.
   }
   for (uint64_t rest = inFlight_; rest != 0; rest &= rest - 1) {
     Operation& op = operations_[static_cast<size_t>(std::countr_zero(rest))];
@@ -364,6 +363,11 @@ void Executor::abandon(const std::string& why) noexcept {
     }
   }
   inFlight_ = 0;
+}
+
+Executor::Stuck Executor::stuck() const {
+  const size_t i = firstOpen();
+  return {i, states_[i] == kStarted ? operation(i).bytesDone.load() : 0};
 }
 
 size_t Executor::firstOpen() const {
@@ -381,10 +385,8 @@ size_t Executor::firstOpen() const {
   return found;
 }
 
-std::string Executor::describe(size_t index) const {
-  const Action& action = program_.actions[index];
-  const size_t done =
-      states_[index] == kStarted ? operation(index).bytesDone.load() : 0;
+std::string Executor::describe(const Stuck& at) const {
+  const Action& action = program_.actions[at.index];
   const char* verb = action.kind == ActionKind::kSend   ? "send to rank "
                      : action.kind == ActionKind::kRecv ? "recv from rank "
                                                         : "local step";
@@ -392,7 +394,7 @@ std::string Executor::describe(size_t index) const {
       "rank ", run_->channel->rank(), ": ", run_->collective, " tag ",
       run_->tag, " (", run_->algorithm, "): ", verb,
       action.peer >= 0 ? std::to_string(action.peer) : std::string(), ", ",
-      done, " of ", action.bytes, " bytes, step ", head_ + 1, " of ",
+      at.bytesDone, " of ", action.bytes, " bytes, step ", head_ + 1, " of ",
       program_.actions.size());
 }
 

@@ -59,7 +59,8 @@ class Executor {
   // Returns when all actions are done. On a context that has failed before, no
   // memory is changed. Throws TimeoutException at the deadline,
   // the context's cause when it has failed, and what a reduce function throws;
-  // in each case the context has failed and no operation is in flight.
+  // in each case, also where memory is short, the context has failed and no
+  // operation is in flight.
   void run(const Run& run);
 
   // Of a run before which there is something to do. None if it is so brief that
@@ -114,10 +115,15 @@ class Executor {
   [[noreturn]] void throwShort(const Action& action, const Operation& op);
   [[noreturn]] void fail(internal::Cause::Kind kind, int culprit,
                          std::string text);
-  void abandon(const std::string& why) noexcept;
-  // The action that the run is stuck at.
+  // The action that the run is stuck at, and how far that has come.
+  struct Stuck {
+    size_t index = 0;
+    size_t bytesDone = 0;
+  };
+  Stuck stuck() const;
   size_t firstOpen() const;
-  std::string describe(size_t index) const;
+  std::string describe(const Stuck& at) const;
+  void abandon(const Stuck& at, const char* why) noexcept;
 
   const Program& program_;
   const size_t window_;

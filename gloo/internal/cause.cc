@@ -1,9 +1,23 @@
 #include "gloo/internal/cause.h"
 
+#include <cstddef>
+
 #include "gloo/common/error.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace internal {
+
+namespace {
+
+// Made when the library is loaded, and never destroyed: contexts may still fail
+// while the process ends.
+alignas(Cause) std::byte memory[sizeof(Cause)];
+const Cause* const kOutOfMemory = new (memory)
+    Cause{Cause::Kind::kIo, -1, -1, "out of memory; this context is closed"};
+
+}  // namespace
+
+CausePtr outOfMemory() noexcept { return {CausePtr(), kOutOfMemory}; }
 
 void throwCause(const Cause& cause, const std::string& operation) {
   std::string text = operation + ": " + cause.text;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <string>
 
 #include "gloo/config.h"
@@ -33,6 +34,20 @@ struct Cause {
 };
 
 using CausePtr = std::shared_ptr<const Cause>;
+
+// A cause that says no more than that; takes no memory.
+GLOO_API CausePtr outOfMemory() noexcept;
+
+// What `make` returns; where there is no memory for that, outOfMemory(): what
+// fails a context must not fail itself.
+template <typename Make>
+CausePtr makeCause(const Make& make) {
+  try {
+    return std::make_shared<const Cause>(make());
+  } catch (const std::bad_alloc&) {
+    return outOfMemory();
+  }
+}
 
 // Throws the exception class of cause.kind; `operation` says what this rank
 // was doing ("rank 1: allreduce tag 7: recv from rank 2, 0 of 4096 bytes").

@@ -1,4 +1,4 @@
-// Steady state allocates nothing.
+// Steady state allocates nothing, and a failure needs no memory.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -19,32 +19,40 @@
 #include "gloo/barrier_all_to_one.h"
 #include "gloo/broadcast.h"
 #include "gloo/broadcast_one_to_all.h"
+#include "gloo/common/error.h"
 #include "gloo/gatherv.h"
 #include "gloo/pairwise_exchange.h"
 #include "gloo/reduce.h"
 #include "gloo/reduce_scatter.h"
+#include "gloo/rendezvous/context.h"
+#include "gloo/rendezvous/hash_store.h"
 #include "gloo/scatter.h"
+#include "gloo/transport/shm/device.h"
+#include "gloo/transport/tcp/device.h"
 #include "tests/algorithms/worlds.h"
 
 namespace {
 // Of this thread, since it was last set to 0.
 thread_local size_t allocations = 0;
+// Of this thread, which gets no memory.
+thread_local bool exhausted = false;
+
+void* allocated(void* memory) {
+  allocations++;
+  if (memory != nullptr && !exhausted) {
+    return memory;
+  }
+  std::free(memory);
+  throw std::bad_alloc();
+}
 }  // namespace
 
 void* operator new(size_t bytes) {
-  allocations++;
-  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) {
-    return memory;
-  }
-  throw std::bad_alloc();
+  return allocated(std::malloc(bytes == 0 ? 1 : bytes));
 }
 void* operator new(size_t bytes, std::align_val_t alignment) {
-  allocations++;
   const auto a = static_cast<size_t>(alignment);
-  if (void* memory = std::aligned_alloc(a, (bytes + a - 1) / a * a)) {
-    return memory;
-  }
-  throw std::bad_alloc();
+  return allocated(std::aligned_alloc(a, (bytes + a - 1) / a * a));
 }
 // Not inlined: gcc would take free() for the wrong way to release what comes of
 // an operator new that it does not look into.
@@ -207,6 +215,116 @@ TEST(Allocation, ManyObjectsLeaveThePlansOfFreeFunctions) {
     EXPECT_EQ(0u, allocationsOf([&] { reduceTwoShapes(context, data); }));
   });
 }
+
+// A reduce function throws where no memory is left to say so: what is in flight
+// ends all the same before the call does, and the context has failed.
+TEST(Allocation, AFailureNeedsNone) {
+  for (const bool isAlloc : {true, false}) {
+    ContextWorld world(2);
+    const auto errors = world.outcomes([&](const ContextPtr& context) {
+      const bool fails = context->rank == 1;
+      std::vector<float> data(1 << 20);
+      AllreduceOptions options(context);
+      options.setOutput(data.data(), data.size());
+      options.setTimeout(std::chrono::seconds(5));
+      options.setReduceFunction(
+          [&](void* c, const void* a, const void* b, size_t n) {
+            if (fails) {
+              exhausted = true;
+              isAlloc ? throw std::bad_alloc() : throw 42;
+            }
+            sum<float>(c, a, b, n);
+          });
+      try {
+        allreduce(options);
+      } catch (...) {
+        exhausted = false;
+        if (fails) {
+          EXPECT_EQ(0u, world.world().pending());
+        }
+        throw;
+      }
+    });
+    EXPECT_THROW(std::rethrow_exception(errors[0]), IoException);
+    if (isAlloc) {
+      EXPECT_THROW(std::rethrow_exception(errors[1]), std::bad_alloc);
+    } else {
+      EXPECT_THROW(std::rethrow_exception(errors[1]), int);
+    }
+    EXPECT_THROW(barrier(BarrierOptions(world.context(1))), IoException);
+  }
+}
+
+// The same over connections, and in memory that both ranks have mapped.
+class AllocationTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  static constexpr std::chrono::seconds kLong{20};
+
+  // Of two ranks as threads.
+  void run(const std::function<void(const ContextPtr& context)>& body) {
+    rendezvous::HashStore store;
+    std::thread other([&] { runRank(1, store, body); });
+    runRank(0, store, body);
+    other.join();
+  }
+
+  // Ends with an error that comes before a deadline would.
+  static void expectFailure(const std::function<void()>& call) {
+    try {
+      call();
+      ADD_FAILURE() << "no error";
+    } catch (const TimeoutException& e) {
+      ADD_FAILURE() << e.what();
+    } catch (const IoException&) {
+    }
+  }
+
+ private:
+  static void runRank(int rank, rendezvous::Store& store,
+                      const std::function<void(const ContextPtr&)>& body) {
+    std::shared_ptr<transport::Device> device =
+        GetParam() == std::string("shm")
+            ? transport::shm::CreateDevice()
+            : transport::tcp::CreateDevice(transport::tcp::attr("localhost"));
+    auto context = std::make_shared<rendezvous::Context>(rank, 2);
+    context->setTimeout(kLong);
+    context->connectFullMesh(store, device);
+    body(context);
+  }
+};
+
+TEST_P(AllocationTest, AFailureOfAReduceFunctionNeedsNone) {
+  run([](const ContextPtr& context) {
+    const bool fails = context->rank == 1;
+    std::vector<float> data(1000);
+    AllreduceOptions options(context);
+    options.setOutput(data.data(), data.size());
+    options.setReduceFunction(
+        [&](void* c, const void* a, const void* b, size_t n) {
+          if (fails) {
+            exhausted = true;
+            throw 42;
+          }
+          sum<float>(c, a, b, n);
+        });
+    if (fails) {
+      EXPECT_THROW(allreduce(options), int);
+      exhausted = false;
+    } else {
+      // In mapped memory this rank does not need what the other one does last.
+      try {
+        allreduce(options);
+      } catch (const TimeoutException& e) {
+        ADD_FAILURE() << e.what();
+      } catch (const IoException&) {
+      }
+    }
+    expectFailure([&] { barrier(BarrierOptions(context)); });
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(, AllocationTest, ::testing::Values("tcp", "shm"),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 GLOO_NAMESPACE_END

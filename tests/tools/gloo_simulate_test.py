@@ -226,7 +226,7 @@ class GlooSimulate(unittest.TestCase):
         self.assertEqual(right.returncode, 0, right.stderr)
         self.assertRegex(right.stdout, r"(?m)^1 pairs .* 0 of them")
         close = run("--check", self.measured(ring=120, doubling=100))
-        self.assertEqual(close.returncode, 0)
+        self.assertEqual(close.returncode, 1)  # nothing was compared
         self.assertRegex(close.stdout, r"(?m)^0 pairs")
         benchmark = self.folder / "benchmark.json"
         benchmark.write_text(json.dumps(
@@ -238,6 +238,56 @@ class GlooSimulate(unittest.TestCase):
         wrong = run("--check", self.measured(ring=130, doubling=100))
         self.assertEqual(wrong.returncode, 1)
         self.assertRegex(wrong.stdout, "allreduce, 8 ranks, 64 MiB: recursive")
+
+    def test_a_check_that_predicts_nothing_is_no_success(self):
+        file = self.measured(ring=130, doubling=100)
+        result = run("--check", file, "--most-actions", "0.00001")
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stdout, r"(?m)^0 pairs")
+        self.assertRegex(result.stdout, r"(?m)^2 times .* no prediction")
+        self.assertRegex(result.stderr, "ring is left out.*most-actions")
+        # The other pair is right, but not all that was asked for is answered.
+        other = self.folder / "other.json"
+        other.write_text(json.dumps(
+            [{"collective": "allreduce", "ranks": 6, "bytes": 1 << 26,
+              "algorithm": name, "us": us}
+             for name, us in (("ring", 100), ("recursive_doubling", 130))]
+            + [{"collective": "allgather", "ranks": 6, "bytes": 8, "us": 9,
+                "algorithm": "recursive_doubling"}]))
+        result = run("--check", other)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stdout, r"(?m)^1 pairs .* 0 of them")
+        self.assertRegex(result.stdout, r"(?m)^1 times .* no prediction")
+        self.assertIn("recursive_doubling does not work for 6 ranks",
+                      result.stderr)
+        for text in "[]", "{}":
+            other.write_text(text)
+            result = run("--check", other)
+            self.assertEqual(result.returncode, 1, text)
+            self.assertIn(str(other), result.stderr)
+            # Beside a file that has some.
+            both = run("--check", self.measured(ring=100, doubling=130), other)
+            self.assertEqual(both.returncode, 1, text)
+            self.assertIn(str(other), both.stderr)
+
+    def test_rows_to_check_have_ranks_and_bytes_that_can_be(self):
+        file = self.folder / "measured.json"
+        good = {"collective": "allreduce", "algorithm": "ring", "us": 1,
+                "ranks": 4, "bytes": 1024}
+        for key, values in (
+                ("ranks", (100000, 16385, 1, 0, -3, 2.5, 1e30, "4", None)),
+                ("bytes", (-8, 1e30, (1 << 40) + 1, 0.5, "8", True))):
+            for value in values:
+                with self.subTest(key=key, value=value):
+                    file.write_text(json.dumps([good, {**good, key: value}]))
+                    result = run("--check", file)
+                    self.assertEqual(result.returncode, 1)
+                    self.assertRegex(result.stderr,
+                                     f"measured.json: row 2: .*{key}")
+                    self.assertEqual(result.stderr.count("\n"), 1)
+        slow, fast = {**good, "us": 1000}, {**good, "bytes": 1024.0}
+        file.write_text(json.dumps([{**slow, "algorithm": "flat"}, fast]))
+        self.assertRegex(run("--check", file).stdout, r"(?m)^1 pairs")
 
     def test_the_documents_are_what_it_makes(self):
         result = run("--docs", self.folder)
@@ -288,6 +338,8 @@ class GlooSimulate(unittest.TestCase):
                 (["--check", "x", "-n", "4"], "--ranks"),
                 (["--check", "x", "-s", "4"], "--sizes"),
                 (["--check", "x", "-a", "ring"], "--algorithm"),
+                (["--check", self.measured(100, 130), "--root", "8"],
+                 "--root"),
                 (["--docs", "x", "-n", "4"], "--docs.*--ranks"),
                 (["--docs", "x", "--text"], "--docs.*--text"),
                 (["--cores", "-1"], "--cores"),

@@ -1,5 +1,7 @@
 #include "tools/gloo_simulate/check.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -7,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "gloo/common/string.h"
 #include "tools/gloo_simulate/report.h"
 #include "tools/gloo_simulate/sweep.h"
 
@@ -33,6 +36,21 @@ const nlohmann::json& valueOf(const nlohmann::json& row, const char* key,
   return row.at(row.contains(key) ? key : other);
 }
 
+size_t wholeOf(const nlohmann::json& row, const char* key, size_t least,
+               size_t most) {
+  const nlohmann::json& value = row.at(key);
+  if (value.is_number()) {
+    const double number = value;
+    if (number >= static_cast<double>(least) &&
+        number <= static_cast<double>(most) && std::trunc(number) == number) {
+      return static_cast<size_t>(number);
+    }
+  }
+  throw std::runtime_error(gloo::MakeString(key, " is ", value.dump(),
+                                            ", not a whole number from ", least,
+                                            " to ", most));
+}
+
 void take(const nlohmann::json& row,
           std::map<Call, std::vector<Timed>>& calls) {
   const std::string collective = valueOf(row, "collective", "benchmark");
@@ -47,7 +65,8 @@ void take(const nlohmann::json& row,
     throw std::runtime_error(collective + " by '" + name +
                              "': no algorithm, or no time");
   }
-  calls[{collective, row.at("ranks"), row.at("bytes")}].push_back(
+  const auto ranks = static_cast<int>(wholeOf(row, "ranks", 2, kMostRanks));
+  calls[{collective, ranks, wholeOf(row, "bytes", 0, kMostBytes)}].push_back(
       {algorithm, us * 1e-6, 0});
 }
 
@@ -57,26 +76,37 @@ void readCalls(const std::string& name,
   if (!file) {
     throw std::runtime_error("cannot read " + name);
   }
+  size_t row = 0;
   try {
-    for (const auto& row : nlohmann::json::parse(file)) {
-      take(row, calls);
+    const auto rows = nlohmann::json::parse(file);
+    if (!rows.is_array() || rows.empty()) {
+      throw std::runtime_error("no list of times, or an empty one");
+    }
+    for (row = 1; row <= rows.size(); row++) {
+      take(rows[row - 1], calls);
     }
   } catch (const std::exception& e) {
-    throw std::runtime_error(name + ": " + e.what());
+    throw std::runtime_error(gloo::MakeString(
+        name, ": ", row > 0 ? gloo::MakeString("row ", row, ": ") : "",
+        e.what()));
   }
 }
 
-void predict(Options options, const Call& call, std::vector<Timed>& times) {
+using Tell = std::function<void(const std::string&)>;
+
+void predict(Options options, const Call& call, std::vector<Timed>& times,
+             const Tell& note, const Tell& progress) {
   options.collective = collectiveNamed(std::get<0>(call));
   options.ranks = {std::get<1>(call)};
   options.sizes = {std::get<2>(call)};
+  requireRanks(options);
   for (Timed& timed : times) {
     options.algorithm = timed.algorithm->name;
-    for (const Row& row : sweep(
-             options, [](const auto&) {}, [](const auto&) {})) {
+    for (const Row& row : sweep(options, note, progress)) {
       timed.predicted = row.seconds;
     }
   }
+  progress("");
 }
 
 void tellWrong(const Call& call, const Timed& fast, const Timed& slow) {
@@ -92,15 +122,20 @@ void tellWrong(const Call& call, const Timed& fast, const Timed& slow) {
 
 }  // namespace
 
-bool checkOrder(const Options& options) {
+bool checkOrder(const Options& options, const Tell& note,
+                const Tell& progress) {
   int pairs = 0;
   int wrong = 0;
+  size_t unpredicted = 0;
   std::map<Call, std::vector<Timed>> calls;
   for (const std::string& file : options.checkFiles) {
     readCalls(file, calls);
   }
   for (auto& [call, times] : calls) {
-    predict(options, call, times);
+    predict(options, call, times, note, progress);
+    unpredicted += static_cast<size_t>(
+        std::count_if(times.begin(), times.end(),
+                      [](const Timed& timed) { return timed.predicted == 0; }));
     for (const Timed& fast : times) {
       for (const Timed& slow : times) {
         if (slow.measured <= kDiffers * fast.measured || fast.predicted == 0 ||
@@ -119,7 +154,10 @@ bool checkOrder(const Options& options) {
       "%d pairs of algorithms differ by over 25 %% as measured; %d of them are "
       "predicted in the other order\n",
       pairs, wrong);
-  return wrong == 0;
+  if (unpredicted > 0) {
+    std::printf("%zu times of algorithms have no prediction\n", unpredicted);
+  }
+  return pairs > 0 && wrong == 0 && unpredicted == 0;
 }
 
 }  // namespace gloo_simulate

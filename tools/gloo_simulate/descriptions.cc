@@ -162,7 +162,9 @@ constexpr Description kDescriptions[] = {
      "2^k below. Blocks lie relative to the rank and are put in order at the "
      "end; those of at most 3 ranks are received where they belong.",
      "ceil(log2 n) rounds, (n - 1) / n m moved, and from 4 ranks on a copy of "
-     "all",
+     "all. Where n is at most one and a half times the power of two below it "
+     "(3, 5, 6, 9 to 12, ...) the cost model counts a round less: the last one "
+     "sends nothing that comes in the one before, and does not wait for it",
      "small blocks, where n is no power of two",
      "Bruck et al. 1997 (see bcube), section 4 (concatenation)", 6},
     {kAllgather, "recursive_doubling",
@@ -242,7 +244,8 @@ constexpr Description kDescriptions[] = {
     {kAlltoall, "bruck",
      "In round k all blocks whose distance to go has bit k travel 2^k ranks "
      "together. Few messages, but a block travels up to log2 n times.",
-     "ceil(log2 n) rounds, about log2 n / 2 m moved, and as much copied",
+     "ceil(log2 n) rounds (the last one counts as in allgather by bruck), "
+     "about log2 n / 2 m moved, and as much copied",
      "small blocks",
      "Bruck et al. 1997 (see bcube), section 3 (index); Thakur et al. 2005 "
      "(see "

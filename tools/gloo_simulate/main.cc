@@ -1,6 +1,6 @@
 // Simulates, draws and documents the library's algorithms. Exit status: 0, 1
-// after an error or if --check finds an order that is wrong, 2 for a bad
-// command line.
+// after an error or if --check finds an order that is wrong, has no prediction
+// for a time or nothing to compare, 2 for a bad command line.
 #include <unistd.h>
 
 #include <cstdio>
@@ -25,14 +25,13 @@ void showProgress(const std::string& text) {
   }
 }
 
+void showNote(const std::string& note) {
+  showProgress("");
+  std::fprintf(stderr, "gloo_simulate: %s\n", note.c_str());
+}
+
 void runSweep(const Options& options) {
-  const auto rows = gloo_simulate::sweep(
-      options,
-      [](const std::string& note) {
-        showProgress("");
-        std::fprintf(stderr, "gloo_simulate: %s\n", note.c_str());
-      },
-      showProgress);
+  const auto rows = gloo_simulate::sweep(options, showNote, showProgress);
   showProgress("");
   printTable(options, rows);
   if (!options.jsonFile.empty()) {
@@ -63,7 +62,7 @@ int run(const Options& options) {
   if (!options.docsFolder.empty()) {
     gloo_simulate::writeDocuments(options.docsFolder);
   } else if (!options.checkFiles.empty()) {
-    return gloo_simulate::checkOrder(options) ? 0 : 1;
+    return checkOrder(options, showNote, showProgress) ? 0 : 1;
   } else if (options.text || !options.drawFile.empty()) {
     draw(options);
   } else {

@@ -12,8 +12,6 @@ namespace {
 
 namespace algorithms = gloo::algorithms;
 
-constexpr int kMostRanks = 16384;
-
 // The texts of options that need more than their target.
 struct Raw {
   std::string collective = "allreduce";
@@ -198,11 +196,10 @@ void take(const CLI::App& app, const Raw& raw, Options& options) {
 }
 
 void validate(const Options& o) {
-  for (const int ranks : o.ranks) {
-    require(ranks >= 2 && ranks <= kMostRanks, "--ranks: 2 to 16384");
-    require(o.root >= 0 && o.root < ranks, "--root is no rank");
-    require(o.slowRank < ranks, "--slow-rank is no rank");
+  if (o.checkFiles.empty()) {
+    requireRanks(o);
   }
+  require(o.root >= 0, "--root is no rank");
   require(o.slowRank >= -1, "--slow-rank is no rank");
   require(o.slowFactor > 0 && o.slowFactor <= 1e6, "--slow-factor: above 0");
   require(o.slowRank >= 0 || o.slowFactor == 1,
@@ -243,6 +240,14 @@ void validate(const Options& o) {
 
 }  // namespace
 
+void requireRanks(const Options& options) {
+  for (const int ranks : options.ranks) {
+    require(ranks >= 2 && ranks <= kMostRanks, "--ranks: 2 to 16384");
+    require(options.root < ranks, "--root is no rank");
+    require(options.slowRank < ranks, "--slow-rank is no rank");
+  }
+}
+
 size_t parseBytes(const std::string& text) {
   static const std::string kUnits = "KMG";
   size_t value = 0;
@@ -256,9 +261,8 @@ size_t parseBytes(const std::string& text) {
     }
   }
   const size_t power = unit.empty() ? 0 : kUnits.find(unit) + 1;
-  constexpr size_t kMost = size_t{1} << 40;
   if (error != std::errc() || unit.size() > 1 || power > 3 ||
-      (power == 0 && !unit.empty()) || value > kMost >> (10 * power)) {
+      (power == 0 && !unit.empty()) || value > kMostBytes >> (10 * power)) {
     throw UsageError("'" + text +
                      "' is not a number of bytes such as 8, 64K, "
                      "1M or 1G, up to 1024G");

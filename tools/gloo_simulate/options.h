@@ -11,6 +11,9 @@
 
 namespace gloo_simulate {
 
+constexpr int kMostRanks = 16384;
+constexpr size_t kMostBytes = size_t{1} << 40;
+
 struct Options {
   // What.
   gloo::algorithms::Collective collective =
@@ -50,8 +53,11 @@ using command_line::UsageError;
 // Throws UsageError or HelpRequest.
 Options parseOptions(int argc, const char* const* argv);
 
-// "8", "64K", "1M", "1G" (powers of 1024, with or without B or iB). Throws
-// UsageError.
+// That the other options go with each of options.ranks. Throws UsageError.
+void requireRanks(const Options& options);
+
+// "8", "64K", "1M", "1G" (powers of 1024, with or without B or iB), at most
+// kMostBytes. Throws UsageError.
 size_t parseBytes(const std::string& text);
 
 // Throws UsageError, listing the names, if there is none of that name.

@@ -323,6 +323,25 @@ TEST_P(AllocationTest, AFailureOfAReduceFunctionNeedsNone) {
   });
 }
 
+// A wait whose time is up gives up the context, also where the text of that
+// cannot be had.
+TEST_P(AllocationTest, AWaitThatEndsNeedsNone) {
+  run([](const ContextPtr& context) {
+    std::vector<char> data(1 << 20);
+    auto buffer = context->createUnboundBuffer(data.data(), data.size());
+    buffer->recv(1 - context->rank, 1);
+    if (context->rank == 0) {
+      expectFailure([&] { buffer->waitRecv(kLong); });
+      return;
+    }
+    exhausted = true;
+    EXPECT_THROW(buffer->waitRecv(std::chrono::milliseconds(50)),
+                 std::bad_alloc);
+    exhausted = false;
+    expectFailure([&] { buffer->send(0, 1); });
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(, AllocationTest, ::testing::Values("tcp", "shm"),
                          [](const auto& info) { return info.param; });
 

@@ -138,14 +138,13 @@ void Buffer::wait(uint64_t& done, const char* what) {
   if (!ready() && !context_.domain().glance(ready) &&
       !context_.domain().wait(lock, ready,
                               Deadline::after(context_.getTimeout()))) {
-    internal::Cause cause;
-    cause.kind = internal::Cause::Kind::kTimeout;
-    cause.foundBy = context_.rank();
-    cause.culprit = pair_.peer();
-    cause.text = MakeString("Timed out after ", context_.getTimeout().count(),
-                            " ms waiting for a bound buffer's ", what, " rank ",
-                            pair_.peer(), ", slot ", slot_);
-    context_.failTimeout(lock, std::move(cause));
+    context_.failTimeout(lock, [&] {
+      return context_.causeOf(
+          internal::Cause::Kind::kTimeout, pair_.peer(),
+          MakeString("Timed out after ", context_.getTimeout().count(),
+                     " ms waiting for a bound buffer's ", what, " rank ",
+                     pair_.peer(), ", slot ", slot_));
+    });
   }
   if (done == 0) {
     if (!context_.failedLocked()) {

@@ -182,7 +182,11 @@ class Context final : public transport::Context,
   // meanwhile.
   void timedOut(ProgressDomain::Lock& lock, const OperationOwner& owner,
                 bool sends, std::chrono::nanoseconds elapsed);
-  void failTimeout(ProgressDomain::Lock& lock, internal::Cause cause);
+  // With what `make` returns. Likewise.
+  template <typename Make>
+  void failTimeout(ProgressDomain::Lock& lock, const Make& make) {
+    failLocked(internal::makeCause([&] { return withSilent(lock, make()); }));
+  }
   bool failedLocked() const { return cause_ != nullptr; }
   // A check word has come with a frame. False, and the context has failed, if
   // it contradicts.
@@ -280,6 +284,7 @@ class Context final : public transport::Context,
   };
 
   internal::Cause closedCause() const;
+  internal::Cause withSilent(ProgressDomain::Lock& lock, internal::Cause cause);
   static std::string closedText(int rank);
   [[noreturn]] void refuseOperation(int peer) const;
   Pair* pairAt(int peer) const {

@@ -133,14 +133,12 @@ void Context::awaitLifelines(Deadline deadline) {
                   ProgressDomain::Manner::kSleep);
   }
   if (!over()) {
-    internal::Cause cause;
-    cause.kind = internal::Cause::Kind::kTimeout;
-    cause.foundBy = rank();
-    cause.culprit = rank();
-    cause.text = MakeString("Timed out: rank ", rank(),
-                            " is connected, but not all other ranks are "
-                            "ready to watch over it");
-    failTimeout(lock, std::move(cause));
+    failTimeout(lock, [this] {
+      return causeOf(internal::Cause::Kind::kTimeout, rank(),
+                     MakeString("Timed out: rank ", rank(),
+                                " is connected, but not all other ranks are "
+                                "ready to watch over it"));
+    });
   }
   throwIfFailed("connecting");
 }

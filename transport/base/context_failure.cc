@@ -19,7 +19,7 @@ void Context::fail(CausePtr cause) {
   auto lock = this->lock();
   // (What another rank found it has looked into.)
   if (cause->kind == Cause::Kind::kTimeout && cause->foundBy == rank()) {
-    failTimeout(lock, *cause);
+    failTimeout(lock, [&] { return *cause; });
   } else {
     failLocked(std::move(cause));
   }
@@ -27,7 +27,7 @@ void Context::fail(CausePtr cause) {
 
 // Whoever is waited for may itself wait for a rank that is stopped: the ranks
 // that do not answer are named.
-void Context::failTimeout(ProgressDomain::Lock& lock, Cause cause) {
+Cause Context::withSilent(ProgressDomain::Lock& lock, Cause cause) {
   const std::vector<int> silent =
       cause_ == nullptr ? silentRanks(lock) : std::vector<int>{};
   if (!silent.empty()) {
@@ -40,7 +40,7 @@ void Context::failTimeout(ProgressDomain::Lock& lock, Cause cause) {
     cause.culprit = silent.front();
   }
   cause.text = cause.text.substr(0, Cause::kMaxText);
-  failLocked(std::make_shared<const Cause>(std::move(cause)));
+  return cause;
 }
 
 Cause Context::causeOf(Cause::Kind kind, int culprit,
@@ -132,18 +132,16 @@ void Context::checkUsable(const char* what) const {
 void Context::timedOut(ProgressDomain::Lock& lock, const OperationOwner& owner,
                        bool sends, std::chrono::nanoseconds elapsed) {
   const auto ms = std::chrono::duration_cast<milliseconds>(elapsed).count();
-  Cause cause;
-  cause.kind = Cause::Kind::kTimeout;
-  cause.foundBy = rank();
-  cause.text =
-      MakeString("Timed out after ", ms, " ms: rank ", rank(), " waited for a ",
-                 sends ? "send" : "receive", " that nobody started");
-  if (const Operation* op = firstOf(owner, sends)) {
-    cause.culprit = op->peer;
-    cause.text = MakeString("Timed out after ", ms, " ms: rank ", rank(), ": ",
-                            describe(*op));
-  }
-  failTimeout(lock, std::move(cause));
+  failTimeout(lock, [&] {
+    const Operation* const op = firstOf(owner, sends);
+    const std::string what =
+        op != nullptr ? ": " + describe(*op)
+                      : MakeString(" waited for a ", sends ? "send" : "receive",
+                                   " that nobody started");
+    return causeOf(
+        Cause::Kind::kTimeout, op != nullptr ? op->peer : -1,
+        MakeString("Timed out after ", ms, " ms: rank ", rank(), what));
+  });
 }
 
 Cause Context::closedCause() const {

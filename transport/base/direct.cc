@@ -332,26 +332,26 @@ bool DirectLanes::othersStop(int lane) noexcept {
 }
 
 void DirectLanes::failStopped(milliseconds timeout, int culprit) {
-  auto cause = std::make_shared<internal::Cause>();
-  cause->kind = internal::Cause::Kind::kTimeout;
-  cause->foundBy = context_.rank();
-  cause->culprit = culprit;
-  cause->text = MakeString("rank ", context_.rank(), ": Timed out after ",
-                           timeout.count(),
-                           " ms waiting for the lanes of direct collectives, "
-                           "which rank ",
-                           culprit, " was about to claim");
-  context_.fail(std::move(cause));
+  context_.fail(internal::makeCause([&] {
+    return context_.causeOf(
+        internal::Cause::Kind::kTimeout, culprit,
+        MakeString("rank ", context_.rank(), ": Timed out after ",
+                   timeout.count(),
+                   " ms waiting for the lanes of direct collectives, which "
+                   "rank ",
+                   culprit, " was about to claim"));
+  }));
 }
 
 void DirectLanes::failOverwritten() {
-  auto cause = std::make_shared<internal::Cause>();
-  cause->foundBy = context_.rank();
-  cause->text = MakeString("rank ", context_.rank(),
-                           ": the claims of the lanes of direct collectives, "
-                           "in memory that all ranks share, were overwritten: "
-                           "one of them is broken");
-  context_.fail(std::move(cause));
+  context_.fail(internal::makeCause([&] {
+    return context_.causeOf(
+        internal::Cause::Kind::kIo, -1,
+        MakeString("rank ", context_.rank(),
+                   ": the claims of the lanes of direct collectives, in memory "
+                   "that all ranks share, were overwritten: one of them is "
+                   "broken"));
+  }));
 }
 
 void DirectLanes::fail() {

@@ -218,7 +218,7 @@ void DirectRun::waitFor(int rank, uint64_t round) {
       case Lane::Outcome::kTimeout:
         fail(Cause::Kind::kTimeout, rank,
              MakeString("Timed out after ", arguments_.timeout.count(),
-                        " ms waiting for rank ", rank));
+                        " ms: rank ", rank_, " waited for rank ", rank));
       case Lane::Outcome::kFailed:
         throwFailure();
     }
@@ -293,8 +293,7 @@ std::optional<internal::CheckDetails> DirectRun::detailsByBytes(
 
 // Counts are hashed where they are long, or several, and so are the vectors of
 // an average and odd element sizes. What the bytes do not tell the other rank
-// tells, if it notices as well: all ranks read all lines where there are lists
-// or such vectors.
+// tells, if it notices as well: all ranks read all lines of lists and averages.
 std::string DirectRun::differenceTo(int rank, uint64_t round,
                                     const Lane::Said& ours,
                                     const Lane::Said& theirs) {
@@ -340,6 +339,7 @@ void DirectRun::fail(Cause::Kind kind, int culprit, std::string text) {
   cause->foundBy = rank_;
   cause->culprit = culprit;
   cause->text = std::move(text);
+  cause->slot = word_.slot;
   channel_.fail(cause);
   throwFailure();
 }

@@ -319,8 +319,8 @@ bool Executor::anyEnded() const {
 void Executor::throwTimeout() {
   const int culprit = program_.actions[firstOpen()].peer;
   fail(Cause::Kind::kTimeout, culprit,
-       MakeString("Timed out after ", run_->timeout.count(),
-                  " ms waiting for rank ", culprit));
+       MakeString("Timed out after ", run_->timeout.count(), " ms: rank ",
+                  run_->channel->rank(), " waited for rank ", culprit));
 }
 
 void Executor::throwShort(const Action& action, const Operation& op) {
@@ -333,7 +333,7 @@ void Executor::throwShort(const Action& action, const Operation& op) {
 
 void Executor::fail(Cause::Kind kind, int culprit, std::string text) {
   const auto cause = std::make_shared<const Cause>(
-      Cause{kind, run_->channel->rank(), culprit, std::move(text)});
+      Cause{kind, run_->channel->rank(), culprit, std::move(text), run_->slot});
   run_->channel->fail(cause);
   throw IoException(cause->text);
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "gloo/internal/cause.h"
 #include "rendezvous/connecting.h"
 #include "rendezvous/operation_deadline.h"
 
@@ -15,23 +16,6 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kStep(1);
 constexpr milliseconds kLongestRecheck(200);
-
-// "ranks 3, 5-7"
-std::string listRanks(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < ranks.size();) {
-    size_t end = i + 1;
-    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) {
-      end++;
-    }
-    text += MakeString(i == 0 ? "" : ", ", ranks[i]);
-    if (end - i > 1) {
-      text += MakeString("-", ranks[end - 1]);
-    }
-    i = end;
-  }
-  return text;
-}
 
 }  // namespace
 
@@ -229,7 +213,8 @@ std::string Connecting::describeMissing() {
     }
   }
   if (!silent.empty()) {
-    text += MakeString("; ", listRanks(silent), " never published an address");
+    text += MakeString("; ", internal::listRanks(silent),
+                       " never published an address");
   }
   if (!reader_->storeTrouble().empty()) {
     text += MakeString("; the store: ", reader_->storeTrouble());

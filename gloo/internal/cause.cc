@@ -41,5 +41,21 @@ void throwCause(const Cause& cause, const std::string& operation) {
   throw IoException(text);
 }
 
+std::string listRanks(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size();) {
+    size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) {
+      end++;
+    }
+    text += MakeString(i == 0 ? "" : ", ", ranks[i]);
+    if (end - i > 1) {
+      text += MakeString("-", ranks[end - 1]);
+    }
+    i = end;
+  }
+  return text;
+}
+
 }  // namespace internal
 GLOO_NAMESPACE_END

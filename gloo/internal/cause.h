@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "gloo/config.h"
 
@@ -29,6 +31,8 @@ struct Cause {
   // What happened, with errno or completion status; at most kMaxText bytes
   // travel.
   std::string text;
+  // Of the collective that was waited for, where it was one. Does not travel.
+  std::optional<uint64_t> slot{};
 
   static constexpr size_t kMaxText = 1024;
 };
@@ -53,6 +57,9 @@ CausePtr makeCause(const Make& make) {
 // was doing ("rank 1: allreduce tag 7: recv from rank 2, 0 of 4096 bytes").
 [[noreturn]] GLOO_API void throwCause(const Cause& cause,
                                       const std::string& operation);
+
+// "rank 3", "ranks 3, 5-7"; they ascend.
+GLOO_API std::string listRanks(const std::vector<int>& ranks);
 
 }  // namespace internal
 GLOO_NAMESPACE_END

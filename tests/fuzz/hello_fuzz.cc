@@ -53,7 +53,11 @@ std::vector<std::vector<char>> seeds() {
   full.verdict = Verdict::kRefused;
   full.blob.assign(64, 7);
   full.text = "another process has rank 1";
-  return {encode(plain), encode(full)};
+  Hello probe = plain;
+  probe.purpose = Purpose::kProbe;
+  probe.tag = 5;
+  probe.begun = 7;
+  return {encode(plain), encode(full), encode(probe)};
 }
 
 const AddFuzzTarget added({"hello", &runResealed, seeds()});

@@ -44,7 +44,7 @@ Agreement::Tag& Agreement::at(uint64_t tag) {
     return found->second;
   }
   Tag& fresh = renew(tag);
-  const std::optional<uint64_t> begun = countsOf(tag).take(tag);
+  const std::optional<uint64_t> begun = counts_[countsOf(tag)].take(tag);
   fresh.tag = tag;
   fresh.counted = begun.has_value();
   fresh.begun = fresh.latest = begun.value_or(0);
@@ -72,7 +72,7 @@ Agreement::Tag& Agreement::renew(uint64_t tag) {
   }
   byUse_.remove(oldest);
   if (oldest->counted) {
-    countsOf(oldest->tag).put(oldest->tag, oldest->begun);
+    counts_[countsOf(oldest->tag)].put(oldest->tag, oldest->begun);
   }
   auto node = tags_.extract(oldest->tag);
   node.key() = tag;
@@ -144,6 +144,16 @@ uint64_t Agreement::begin(uint64_t tag, uint64_t word,
     lastDetails_ = details;
   }
   return mine.word;
+}
+
+// Leaves all as it is: it is another rank that asks.
+std::optional<uint64_t> Agreement::begun(uint64_t tag) const {
+  const auto found = tags_.find(tag);
+  if (found == tags_.end()) {
+    return counts_[countsOf(tag)].find(tag);
+  }
+  return found->second.counted ? std::optional(found->second.begun)
+                               : std::nullopt;
 }
 
 internal::CheckDetailsPtr Agreement::detailsOf(uint64_t tag, uint64_t word,

@@ -49,6 +49,8 @@ class Agreement {
   // or null.
   uint64_t begin(uint64_t tag, uint64_t word, std::optional<Conflict>* conflict,
                  const internal::CheckDetailsPtr& details = nullptr);
+  // How many operations this rank has begun; nothing if that was forgotten.
+  std::optional<uint64_t> begun(uint64_t tag) const;
   // Of this rank's operation with that word, or of its part that is with
   // `peer`; null: not known (any more).
   internal::CheckDetailsPtr detailsOf(uint64_t tag, uint64_t word,
@@ -116,7 +118,7 @@ class Agreement {
   static uint64_t numberOf(Tag& tag, int peer, uint16_t sequence);
   // Of this rank's operation with that word; 0: forgotten, or never begun.
   static uint64_t numberOf(const Tag& tag, uint64_t word);
-  TagCounts& countsOf(uint64_t tag) { return counts_[tag >> 32 != 0 ? 1 : 0]; }
+  static size_t countsOf(uint64_t tag) { return tag >> 32 != 0 ? 1 : 0; }
   Tag& at(uint64_t tag);
   Tag& renew(uint64_t tag);
   static size_t sizeFor(const Tag& tag, uint64_t number);

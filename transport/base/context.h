@@ -281,6 +281,7 @@ class Context final : public transport::Context,
   struct Probe {
     bool done = false;
     bool alive = false;
+    uint64_t begun = Hello::kNotKnown;
   };
 
   internal::Cause closedCause() const;
@@ -326,8 +327,12 @@ class Context final : public transport::Context,
   // context_mesh.cc
   void addPeerLocked(const internal::PeerAddress& peer);
   bool allConnectedLocked() const;
-  // That do not answer a greeting within a moment.
-  std::vector<int> silentRanks(ProgressDomain::Lock& lock);
+  struct Missing {
+    std::vector<int> silent;  // do not answer a greeting within a moment
+    std::vector<int> late;    // have begun the fewest collectives with the tag
+  };
+  // `slot`: of the collective that waits.
+  Missing missingRanks(ProgressDomain::Lock&, std::optional<uint64_t> slot);
   // The pid that this process knows the peer's by; 0: none.
   int visiblePid(const AddressRecord& peer) const;
   void callPeers();
@@ -335,7 +340,7 @@ class Context final : public transport::Context,
   void probe(int peer);
   Hello greeting(Purpose purpose, const Peer& to) const;
   void noteProbe(const Hello& theirs);
-  void endProbe(uint64_t tag, bool alive);
+  void endProbe(uint64_t tag, const Probe& answer);
   bool hasAnother(const Hello& caller) const;
   void makeLink(const Hello& theirs, Hello& answer);
   std::string objection(const Hello& theirs) const;

@@ -25,19 +25,23 @@ void Context::fail(CausePtr cause) {
   }
 }
 
-// Whoever is waited for may itself wait for a rank that is stopped: the ranks
-// that do not answer are named.
+// Whoever is waited for may itself wait for a rank that is stopped, or slow:
+// the ranks that do not answer are named, and those that have not come.
 Cause Context::withSilent(ProgressDomain::Lock& lock, Cause cause) {
-  const std::vector<int> silent =
-      cause_ == nullptr ? silentRanks(lock) : std::vector<int>{};
-  if (!silent.empty()) {
-    std::string ranks;
-    for (const int peer : silent) {
-      ranks += MakeString(ranks.empty() ? "rank " : ", rank ", peer);
-    }
-    cause.text += MakeString("; no sign of life from ", ranks,
+  const Missing missing =
+      cause_ == nullptr ? missingRanks(lock, cause.slot) : Missing{};
+  if (!missing.late.empty()) {
+    cause.text += MakeString("; ", internal::listRanks(missing.late),
+                             missing.late.size() == 1 ? " has" : " have",
+                             " not begun this collective (tag ",
+                             internal::tagOf(*cause.slot) & 0xffffffff, ")");
+    cause.culprit = missing.late.front();
+  }
+  if (!missing.silent.empty()) {
+    cause.text += MakeString("; no sign of life from ",
+                             internal::listRanks(missing.silent),
                              " (stopped, or unreachable)");
-    cause.culprit = silent.front();
+    cause.culprit = missing.silent.front();
   }
   cause.text = cause.text.substr(0, Cause::kMaxText);
   return cause;

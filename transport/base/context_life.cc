@@ -22,17 +22,23 @@ constexpr int kMostAsked = 256;
 }  // namespace
 
 // Processes that live greet back, whatever they do: their background thread
-// does. Refusals count as answers.
-std::vector<int> Context::silentRanks(ProgressDomain::Lock& lock) {
+// does, and it says how many collectives they have begun. Refusals count as
+// answers. Of those that are behind this rank others may wait in an earlier
+// collective for the ones that are furthest behind, so these are to blame.
+Context::Missing Context::missingRanks(ProgressDomain::Lock& lock,
+                                       std::optional<uint64_t> slot) {
+  const uint64_t tag = slot ? internal::tagOf(*slot) : 0;
+  uint64_t least = slot ? agreement_.begun(tag).value_or(0) : 0;
   std::map<int, uint64_t> calls;
   for (int peer = 0; peer < size(); peer++) {
     const Peer& p = peers_[static_cast<size_t>(peer)];
     if (p.known && static_cast<int>(calls.size()) < kMostAsked) {
-      const uint64_t tag = kFirstProbe + nextProbe_++;
-      probes_[tag] = {};
-      calls[peer] = tag;
-      device_->connector().connect(nonce_, p.endpoint,
-                                   greeting(Purpose::kProbe, p), tag,
+      const uint64_t call = kFirstProbe + nextProbe_++;
+      probes_[call] = {};
+      calls[peer] = call;
+      Hello hello = greeting(Purpose::kProbe, p);
+      hello.tag = tag;
+      device_->connector().connect(nonce_, p.endpoint, hello, call,
                                    2 * kSignOfLife);
     }
   }
@@ -46,14 +52,19 @@ std::vector<int> Context::silentRanks(ProgressDomain::Lock& lock) {
                std::all_of(calls.begin(), calls.end(), answered);
       },
       Deadline(Clock::now() + kSignOfLife));
-  std::vector<int> silent;
-  for (const auto& call : calls) {
-    if (!answered(call)) {
-      silent.push_back(call.first);
+  Missing missing;
+  for (const auto& [peer, call] : calls) {
+    const Probe probe = probes_.extract(call).mapped();
+    if (!probe.done) {
+      missing.silent.push_back(peer);
+    } else if (probe.begun < least) {
+      least = probe.begun;
+      missing.late = {peer};
+    } else if (probe.begun == least && !missing.late.empty()) {
+      missing.late.push_back(peer);
     }
-    probes_.erase(call.second);
   }
-  return silent;
+  return missing;
 }
 
 int Context::visiblePid(const AddressRecord& peer) const {

@@ -52,6 +52,7 @@ Hello Context::onHello(const Hello& theirs) {
   }
   if (theirs.purpose == Purpose::kProbe) {
     noteProbe(theirs);
+    answer.begun = agreement_.begun(theirs.tag).value_or(Hello::kNotKnown);
   }
   if (theirs.purpose != Purpose::kPair) {
     return answer;
@@ -185,15 +186,15 @@ std::string Context::objectionOfRank(const Hello& theirs) const {
 }
 
 // One that nobody waits for any more is forgotten.
-void Context::endProbe(uint64_t tag, bool alive) {
+void Context::endProbe(uint64_t tag, const Probe& answer) {
   if (const auto it = probes_.find(tag); it != probes_.end()) {
-    it->second = {true, alive};
+    it->second = answer;
   }
 }
 
 void Context::onConnected(const Hello& theirs, UniqueFd socket, uint64_t tag) {
   if (tag >= kFirstProbe) {
-    endProbe(tag, true);
+    endProbe(tag, {.done = true, .alive = true, .begun = theirs.begun});
     changes_++;
     return;
   }
@@ -249,7 +250,9 @@ void Context::onConnectFailed(uint64_t tag, Failure failure,
                               const std::string& text) {
   changes_++;
   if (tag >= kFirstProbe) {
-    endProbe(tag, failure == Failure::kPassed || failure == Failure::kRefused);
+    endProbe(tag, {.done = true,
+                   .alive = failure == Failure::kPassed ||
+                            failure == Failure::kRefused});
     return;
   }
   const bool probed = tag >= kProbeOfRank;

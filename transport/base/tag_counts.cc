@@ -7,22 +7,37 @@
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 
-std::optional<uint64_t> TagCounts::take(uint64_t tag) {
+TagCounts::Ranges::const_iterator TagCounts::rangeOf(uint64_t tag) const {
   const auto after = ranges_.upper_bound(tag);
-  if (after == ranges_.begin() || std::prev(after)->second.last < tag) {
-    return tag < known_ ? std::nullopt : std::optional<uint64_t>(0);
+  return after == ranges_.begin() || std::prev(after)->second.last < tag
+             ? ranges_.end()
+             : std::prev(after);
+}
+
+// Of a tag that is in no range.
+std::optional<uint64_t> TagCounts::outside(uint64_t tag) const {
+  return tag < known_ ? std::nullopt : std::optional<uint64_t>(0);
+}
+
+std::optional<uint64_t> TagCounts::find(uint64_t tag) const {
+  const auto at = rangeOf(tag);
+  return at == ranges_.end() ? outside(tag) : at->second.count;
+}
+
+std::optional<uint64_t> TagCounts::take(uint64_t tag) {
+  const auto at = rangeOf(tag);
+  if (at == ranges_.end()) {
+    return outside(tag);
   }
-  const auto at = std::prev(after);
+  const uint64_t first = at->first;
   const Range range = at->second;
-  const bool isFirst = at->first == tag;
-  if (isFirst) {
+  if (first == tag) {
     remove(at);
+  } else {
+    ranges_.find(first)->second.last = tag - 1;
   }
   if (tag < range.last) {
     insert(tag + 1, range);
-  }
-  if (!isFirst) {
-    at->second.last = tag - 1;
   }
   return range.count;
 }
@@ -64,7 +79,7 @@ void TagCounts::insert(uint64_t tag, const Range& range) {
 }
 
 // There is room for all nodes that there are: this allocates nothing.
-void TagCounts::remove(Ranges::iterator at) {
+void TagCounts::remove(Ranges::const_iterator at) {
   spare_.push_back(ranges_.extract(at));
 }
 

@@ -22,8 +22,9 @@ class TagCounts {
   explicit TagCounts(size_t limit = size_t{1} << 16) : limit_(limit) {}
 
   // Nothing if this tag's may be one of the counts that had to be forgotten: it
-  // is never another than was put. 0 for a tag that was never put. It is taken
-  // out.
+  // is never another than was put. 0 for a tag that was never put.
+  std::optional<uint64_t> find(uint64_t tag) const;
+  // The same; it is taken out.
   std::optional<uint64_t> take(uint64_t tag);
 
   // REQUIRES: the tag is not here.
@@ -38,8 +39,11 @@ class TagCounts {
   };
   using Ranges = std::map<uint64_t, Range>;  // by their first tag
 
+  // The end where it is in none.
+  Ranges::const_iterator rangeOf(uint64_t tag) const;
+  std::optional<uint64_t> outside(uint64_t tag) const;
   void insert(uint64_t tag, const Range& range);
-  void remove(Ranges::iterator at);
+  void remove(Ranges::const_iterator at);
 
   const size_t limit_;
   Ranges ranges_;

@@ -137,6 +137,8 @@ std::vector<char> encode(const Hello& hello) {
   w.put(hello.srcNonce);
   w.put(hello.dstNonce);
   w.put(hello.worldNonce);
+  w.put(hello.tag);
+  w.put(hello.begun);
   w.putBytes(hello.linkKind, 15);
   w.putBytes(hello.blob, Hello::kMaxBlob);
   w.putBytes(hello.text, Hello::kMaxText);
@@ -175,6 +177,8 @@ Hello decodeHello(std::span<const char> bytes) {
   h.srcNonce = r.get<uint64_t>();
   h.dstNonce = r.get<uint64_t>();
   h.worldNonce = r.get<uint64_t>();
+  h.tag = r.get<uint64_t>();
+  h.begun = r.get<uint64_t>();
   h.linkKind = r.getBytes<std::string>(15);
   h.blob = r.getBytes<std::vector<char>>(Hello::kMaxBlob);
   h.text = r.getBytes<std::string>(Hello::kMaxText);

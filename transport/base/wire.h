@@ -22,7 +22,7 @@ GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 
 constexpr uint32_t kWireMagic = 0x314f4c47;  // "GLO1"
-constexpr uint16_t kWireVersion = 6;
+constexpr uint16_t kWireVersion = 7;
 
 // Bytes that are not what this header says. Never leaves transport/.
 struct WireError : std::runtime_error {
@@ -147,7 +147,7 @@ uint16_t decodeShort(std::span<const char> frame, ShortMessage* message);
 enum class Purpose : uint8_t {
   kPair = 1,      // becomes the link of a pair
   kLifeline = 2,  // stays open, idle, to notice the peer's death
-  kProbe = 3,     // asks whether `dstNonce` lives here
+  kProbe = 3,     // asks whether `dstNonce` lives here, and how far it is
   kRefusal = 4,   // the mesh cannot be; text says why
 };
 
@@ -170,10 +170,15 @@ struct Hello {
   uint64_t srcNonce = 0;    // of the sender's transport context
   uint64_t dstNonce = 0;    // of the receiver's
   uint64_t worldNonce = 0;  // of rank 0's context; 0: not known yet
-  std::string linkKind;     // "tcp", ...; at most 15 bytes
-  std::vector<char> blob;   // the link's own data; at most kMaxBlob bytes
-  std::string text;         // at most kMaxText bytes
+  // Of kProbe: how many collectives with this tag the one that answers has
+  // begun.
+  uint64_t tag = 0;
+  uint64_t begun = kNotKnown;
+  std::string linkKind;    // "tcp", ...; at most 15 bytes
+  std::vector<char> blob;  // the link's own data; at most kMaxBlob bytes
+  std::string text;        // at most kMaxText bytes
 
+  static constexpr uint64_t kNotKnown = UINT64_MAX;
   static constexpr size_t kMaxBlob = 1024;
   static constexpr size_t kMaxText = 1024;
   // Length of the fixed head: magic u32, total length u32, CRC-32C of the rest

@@ -245,6 +245,20 @@ TEST(AgreementTest, NewTagsAreComparedHoweverManyThereWere) {
   }
 }
 
+TEST(AgreementTest, HowManyWereBegunIsAskedForWithoutATrace) {
+  Agreement agreement(0);
+  begin(agreement, kTag, wordOf(1));
+  begin(agreement, kTag, wordOf(1));
+  for (uint64_t tag = 1000; tag < 1000 + 2 * Agreement::kTags; tag++) {
+    begin(agreement, tag, wordOf(1));
+    const size_t tags = agreement.tags();
+    EXPECT_EQ(2u, agreement.begun(kTag));
+    EXPECT_EQ(1u, agreement.begun(tag));
+    EXPECT_EQ(0u, agreement.begun(tag + 1));
+    EXPECT_EQ(tags, agreement.tags());
+  }
+}
+
 TEST(AgreementTest, ObjectsTagsDoNotDisplaceCallers) {
   constexpr uint64_t kOwn = uint64_t{internal::kFirstOwnPrefix} << 32;
   Agreement agreement(0);

@@ -16,6 +16,7 @@ TEST(TagCountsTest, HoldsWhatAMapWouldHold) {
   for (int i = 0; i < 100000; i++) {
     const uint64_t tag = random() % 300;
     const uint64_t found = expected.contains(tag) ? expected[tag] : 0;
+    ASSERT_EQ(found, counts.find(tag).value());
     ASSERT_EQ(found, counts.take(tag).value());
     expected.erase(tag);
     if (random() % 4 != 0) {
@@ -42,6 +43,7 @@ TEST(TagCountsTest, TheLowestThatDoNotFitAreForgottenAndSaidToBe) {
   EXPECT_EQ(0u, counts.take(1).value());
   counts.put(7, 1);
   for (const uint64_t tag : {1, 3}) {
+    EXPECT_FALSE(counts.find(tag).has_value()) << tag;
     EXPECT_FALSE(counts.take(tag).has_value()) << tag;
   }
   for (const uint64_t tag : {4, 6, 8, 100}) {

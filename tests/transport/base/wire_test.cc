@@ -27,6 +27,8 @@ Hello someHello() {
   h.srcNonce = 0x1112131415161718;
   h.dstNonce = 0x2122232425262728;
   h.worldNonce = 0x3132333435363738;
+  h.tag = 0x4142434445464748;
+  h.begun = 0x5152535455565758;
   h.linkKind = "tcp";
   h.blob = {'\x00', '\xff'};
   h.text = "why";
@@ -78,13 +80,13 @@ std::vector<char> bytesOf(const FrameHeader& header) {
 }
 
 // These were made by another program from the prose of wire.h: what is on the
-// wire must not change while the version is 6.
+// wire must not change while the version is 7.
 const char* const kGoldenHello =
-    "474c4f3146000000a84274a106000302040302010200000005000000f9ffffff"
-    "1817161514131211282726252423222138373635343332310300746370020000"
-    "ff0300776879";
+    "474c4f3156000000af0f094907000302040302010200000005000000f9ffffff"
+    "1817161514131211282726252423222138373635343332314847464544434241"
+    "58575655545352510300746370020000ff0300776879";
 const char* const kGoldenAddress =
-    "41474c3155000000dd89a0af0600030000000800000008070605040302011817"
+    "41474c31550000009041901b0700030000000800000008070605040302011817"
     "161514131211242322216712000005006e6f646537040a000001000000000000"
     "00000000000009000000efbe030074637002000102";
 const char* const kGoldenCause = "0201000000ffffffff0400676f6e65";
@@ -194,6 +196,8 @@ TEST(WireTest, HelloKeepsEveryField) {
   EXPECT_EQ(h.srcNonce, want.srcNonce);
   EXPECT_EQ(h.dstNonce, want.dstNonce);
   EXPECT_EQ(h.worldNonce, want.worldNonce);
+  EXPECT_EQ(h.tag, want.tag);
+  EXPECT_EQ(h.begun, want.begun);
   EXPECT_EQ(h.linkKind, want.linkKind);
   EXPECT_EQ(h.blob, want.blob);
   EXPECT_EQ(h.text, want.text);

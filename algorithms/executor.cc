@@ -79,15 +79,14 @@ void Executor::run(const Run& run) {
       }
     }
   } catch (const std::exception& e) {
-    const std::string doing = describe(firstOpen());
     const internal::CausePtr cause = run.channel->failure();
-    abandon(doing + ": " + e.what());
+    abandon(e.what());
     if (cause != nullptr) {
-      internal::throwCause(*cause, doing);
+      internal::throwCause(*cause, describe(firstOpen()));
     }
     throw;
   } catch (...) {
-    abandon(describe(firstOpen()) + ": a reduce function threw");
+    abandon("a reduce function threw");
     throw;
   }
 }
@@ -340,12 +339,12 @@ void Executor::fail(Cause::Kind kind, int culprit, std::string text) {
 
 // Ends what is in flight; the context is unusable from here on, because peers
 // may be in the middle of messages of this run.
-void Executor::abandon(const std::string& why) noexcept {
+void Executor::abandon(const char* why) noexcept {
   try {
     if (run_->channel->failure() == nullptr) {
       Cause cause;
       cause.foundBy = cause.culprit = run_->channel->rank();
-      cause.text = why;
+      cause.text = MakeString(describe(firstOpen()), ": ", why);
       run_->channel->fail(std::make_shared<const Cause>(std::move(cause)));
     }
   } catch (...) {

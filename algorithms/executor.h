@@ -105,7 +105,7 @@ class Executor {
   [[noreturn]] void throwShort(const Action& action, const Operation& op);
   [[noreturn]] void fail(internal::Cause::Kind kind, int culprit,
                          std::string text);
-  void abandon(const std::string& why) noexcept;
+  void abandon(const char* why) noexcept;
   // The action that the run is stuck at.
   size_t firstOpen() const;
   std::string describe(size_t index) const;

@@ -191,7 +191,8 @@ void Context::endProbe(uint64_t tag, bool alive) {
   }
 }
 
-void Context::onConnected(const Hello& theirs, UniqueFd socket, uint64_t tag) {
+void Context::onConnected(const Hello& theirs, UniqueFd socket,
+                          uint64_t tag) try {
   if (tag >= kFirstProbe) {
     endProbe(tag, true);
     changes_++;
@@ -220,6 +221,8 @@ void Context::onConnected(const Hello& theirs, UniqueFd socket, uint64_t tag) {
     p.calling = false;
     completeLink(*pending, std::move(socket), theirs, pair);
   }
+} catch (const std::exception& e) {
+  failAfter(e, "a connection with", theirs.srcRank);
 }
 
 void Context::completeLink(PendingLink& pending, UniqueFd socket,

@@ -121,7 +121,7 @@ void Pair::onDirectEnd(const FrameHeader& header) {
 }
 
 // push: the peer's write has filled the memory of an advert.
-void Pair::onWritten(uint32_t immediate) {
+void Pair::onWritten(uint32_t immediate) try {
   if (failed_) {
     return;
   }
@@ -145,6 +145,8 @@ void Pair::onWritten(uint32_t immediate) {
   Operation& op = *entry->op;
   op.bytesDone.store(op.bytes, std::memory_order_relaxed);
   completeRecv(op, entry);
+} catch (const std::exception& e) {
+  context_.failAfter(e, "a message of", peer_);
 }
 
 void Pair::pullMessage(Operation& op, const Arrival& arrival) {

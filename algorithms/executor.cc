@@ -78,8 +78,7 @@ void Executor::run(const Run& run) {
         wait();
       }
     }
-    // What takes memory comes after abandon().
-  } catch (const std::exception& e) {
+  } catch (const std::exception& e) {  // what takes memory: after abandon()
     const Stuck at = stuck();
     const internal::CausePtr cause = run.channel->failure();
     abandon(at, e.what());
@@ -344,9 +343,8 @@ void Executor::abandon(const Stuck& at, const char* why) noexcept {
   try {
     if (run_->channel->failure() == nullptr) {
       run_->channel->fail(internal::makeCause([&] {
-        const int rank = run_->channel->rank();
-        return Cause{Cause::Kind::kIo, rank, rank,
-                     MakeString(describe(at), ": ", why)};
+        const int me = run_->channel->rank();
+        return Cause{Cause::Kind::kIo, me, me, describe(at) + ": " + why};
       }));
     }
   } catch (...) {

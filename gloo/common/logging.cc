@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <new>
 
 #include "gloo/common/env.h"
 
@@ -45,9 +46,15 @@ LogLevel logLevel() {
   }
   // What is read may be warned about, which asks for the level again.
   currentLevel.store(LogLevel::WARN, std::memory_order_relaxed);
-  const LogLevel wanted = Environment::fromEnvironment().logLevel;
-  currentLevel.store(wanted, std::memory_order_relaxed);
-  return wanted;
+  try {
+    const LogLevel wanted = Environment::fromEnvironment().logLevel;
+    currentLevel.store(wanted, std::memory_order_relaxed);
+    return wanted;
+  } catch (const std::bad_alloc&) {
+    // Whoever logs may be handling just that: the next message looks again.
+    currentLevel.store(LogLevel::UNSET, std::memory_order_relaxed);
+    return LogLevel::WARN;
+  }
 }
 
 void setLogLevel(LogLevel level) {

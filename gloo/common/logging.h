@@ -29,6 +29,17 @@ constexpr LogLevel kDebug = LogLevel::DEBUG;
 
 GLOO_API void write(LogLevel level, const char* file, int line,
                     const std::string& text) noexcept;
+
+// Without memory for the text nothing is written.
+template <typename... Args>
+void print(LogLevel level, const char* file, int line,
+           const Args&... args) noexcept {
+  try {
+    write(level, file, line, MakeString(args...));
+  } catch (...) {
+    // A log line is not worth an abort.
+  }
+}
 }  // namespace log_detail
 
 #pragma pop_macro("DEBUG")
@@ -108,12 +119,11 @@ Outcome GreaterEquals(const T1& x, const T2& y) {
 }  // namespace enforce_detail
 GLOO_NAMESPACE_END
 
-#define GLOO_LOG_AT(level, ...)                                   \
-  do {                                                            \
-    if (::gloo::logLevel() >= (level)) {                          \
-      ::gloo::log_detail::write((level), __FILE__, __LINE__,      \
-                                ::gloo::MakeString(__VA_ARGS__)); \
-    }                                                             \
+#define GLOO_LOG_AT(level, ...)                                            \
+  do {                                                                     \
+    if (::gloo::logLevel() >= (level)) {                                   \
+      ::gloo::log_detail::print((level), __FILE__, __LINE__, __VA_ARGS__); \
+    }                                                                      \
   } while (0)
 #define GLOO_ERROR(...) GLOO_LOG_AT(::gloo::log_detail::kError, __VA_ARGS__)
 #define GLOO_WARN(...) GLOO_LOG_AT(::gloo::log_detail::kWarn, __VA_ARGS__)

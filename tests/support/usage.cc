@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <ctime>
 
 #include "tests/support/sanitized.h"
@@ -31,7 +32,7 @@ void onFree(const volatile void*) {}
 
 namespace {
 // relaxed: only for threads that know of it
-std::atomic<bool> refused{false};
+std::atomic<size_t> refused{SIZE_MAX};  // and what is longer
 }  // namespace
 
 // glibc's own names of what is interposed here.
@@ -43,7 +44,7 @@ void* __libc_memalign(size_t alignment, size_t bytes);
 
 void* malloc(size_t bytes) {
   count.fetch_add(1, std::memory_order_relaxed);
-  if (refused.load(std::memory_order_relaxed)) {
+  if (bytes >= refused.load(std::memory_order_relaxed)) {
     errno = ENOMEM;
     return nullptr;
   }
@@ -76,8 +77,10 @@ GLOO_NAMESPACE_BEGIN
 namespace test {
 
 #ifndef GLOO_TEST_SANITIZED
-NoMemory::NoMemory() { refused.store(true, std::memory_order_relaxed); }
-NoMemory::~NoMemory() { refused.store(false, std::memory_order_relaxed); }
+NoMemory::NoMemory(size_t bytes) {
+  refused.store(bytes, std::memory_order_relaxed);
+}
+NoMemory::~NoMemory() { refused.store(SIZE_MAX, std::memory_order_relaxed); }
 #endif
 
 uint64_t allocations() { return count.load(std::memory_order_relaxed); }

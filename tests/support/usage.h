@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 
@@ -15,11 +16,11 @@ namespace test {
 // interposed (under a sanitizer, its hooks are used).
 uint64_t allocations();
 
-// While it lives, no thread of this process is given any: malloc returns null,
-// new throws. Not under a sanitizer.
+// While it lives, no thread of this process is given so much, or more: malloc
+// returns null, new throws. Not under a sanitizer.
 class NoMemory {
  public:
-  NoMemory();
+  explicit NoMemory(size_t bytes = 0);
   ~NoMemory();
   NoMemory(const NoMemory&) = delete;
   NoMemory& operator=(const NoMemory&) = delete;

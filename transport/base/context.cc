@@ -89,12 +89,14 @@ Context::Context(std::shared_ptr<Device> device, int rank, int size, bool lazy)
       device_(std::move(device)),
       lazy_(lazy),
       nonce_(randomNonce()),
+      spareCause_(std::make_shared<Cause>()),
       agreement_(rank),
       pairs_(static_cast<size_t>(size)),
       peers_(static_cast<size_t>(size)) {
   Registry::instance().add(this);
   auto lock = this->lock();
   eagerBytes_ = capsOfLinks().eagerBytes;
+  spareCause_->text.reserve(Cause::kMaxText);
   device_->connector().addParty(nonce_, *this);
 }
 

@@ -35,14 +35,6 @@ namespace transport::base {
 
 class KeptMemory;
 
-// What an operation of the public interface belongs to: told of its end, under
-// the domain's lock, and then owns it again.
-class OperationOwner {
- public:
-  virtual ~OperationOwner() = default;
-  virtual void onOperation(Operation& op) = 0;
-};
-
 class Context final : public transport::Context,
                       public internal::Channel,
                       public internal::Mesh,
@@ -171,6 +163,9 @@ class Context final : public transport::Context,
   void failLocked(internal::CausePtr cause);
   void failNew(internal::Cause::Kind kind, int culprit,
                const std::string& text);
+  // What threw, mostly for want of memory, has left something half changed:
+  // `what` ("a message of") that rank. Takes no memory, whatever happens.
+  void failAfter(const std::exception& e, const char* what, int peer) noexcept;
   // The peer cannot be reached, or closed a connection before its first word:
   // perhaps because of a third one's death, of which this rank is about to
   // hear. Unless it does within a moment, `why` is the cause.
@@ -298,7 +293,7 @@ class Context final : public transport::Context,
   void failPending();
   bool dispute(int peer, const Dispute& mine, const std::string& text);
   void failAfterDispute(int peer, const std::string& text);
-  void endWith(internal::CausePtr cause);
+  void endWith(internal::CausePtr cause) noexcept;
 
   // context_operations.cc
   void post(Operation& op, bool isSend, int peer, uint64_t slot, void* data,
@@ -319,7 +314,6 @@ class Context final : public transport::Context,
   // The oldest pending one, of sends or of receives; null: none.
   internal::Operation* firstOf(const OperationOwner& owner) const;
   internal::Operation* firstOf(const OperationOwner& owner, bool sends) const;
-  static std::string sourcesOf(const Operation& op);
   std::string linkNameLocked(int peer) const;
   // context_memory.cc
   bool needsRegions() const;
@@ -382,6 +376,7 @@ class Context final : public transport::Context,
   bool byeSaid_ = false;  // to all pairs that are linked
   bool complete_ = false;
   internal::CausePtr cause_;
+  std::shared_ptr<internal::Cause> spareCause_;  // with room for its text
   internal::CausePtr dispute_;  // the cause, soon; see context_dispute.cc
   Agreement agreement_;
   std::string refusal_;  // told to everyone who calls

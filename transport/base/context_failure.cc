@@ -1,4 +1,8 @@
 // How a context fails, and who is told.
+#include <array>
+#include <cstdio>
+#include <new>
+
 #include "gloo/common/logging.h"
 #include "transport/base/context.h"
 #include "transport/base/lifeline.h"
@@ -91,9 +95,10 @@ void Context::failLocked(CausePtr cause) {
   endWith(std::move(cause));
 }
 
-void Context::endWith(CausePtr cause) {
-  cause_ =
-      closed_ ? std::make_shared<const Cause>(closedCause()) : std::move(cause);
+// Whatever it takes memory for can be done without.
+void Context::endWith(CausePtr cause) noexcept {
+  cause_ = closed_ ? internal::makeCause([this] { return closedCause(); })
+                   : std::move(cause);
   GLOO_INFO("rank ", rank(), ": ", cause_->text);
   for (int peer = 0; peer < size(); peer++) {
     if (Pair* pair = pairAt(peer)) {
@@ -109,10 +114,33 @@ void Context::endWith(CausePtr cause) {
   }
   changes_++;
   domain().changed();
-  // Last: it takes memory, which may be short.
   if (joined_ && !ownFault) {
-    Lifelines::instance().flood(worldNonce_, nonce_, *cause_);
+    try {
+      Lifelines::instance().flood(worldNonce_, nonce_, *cause_);
+    } catch (const std::exception& e) {
+      GLOO_WARN("rank ", rank(), ": not all ranks are told: ", e.what());
+    }
   }
+}
+
+// A pair may have taken half of a message: nothing that follows would be right.
+void Context::failAfter(const std::exception& e, const char* what,
+                        int peer) noexcept {
+  if (cause_ != nullptr) {
+    return;
+  }
+  std::array<char, Cause::kMaxText> text;
+  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) {
+    std::snprintf(text.data(), text.size(),
+                  "rank %d was out of memory for %s rank %d", rank(), what,
+                  peer);
+  } else {
+    std::snprintf(text.data(), text.size(), "rank %d: %s, at %s rank %d",
+                  rank(), e.what(), what, peer);
+  }
+  spareCause_->foundBy = spareCause_->culprit = rank();
+  spareCause_->text = text.data();
+  endWith(std::move(spareCause_));
 }
 
 void Context::failPending() {

@@ -82,13 +82,16 @@ void Context::absent(int peer, const std::string& why) {
 }
 
 // What the lifelines say.
-void Context::heardOfEnd(const Cause& cause) {
+void Context::heardOfEnd(const Cause& cause) try {
   if (cause.kind == Cause::Kind::kClosed && cause.foundBy == rank()) {
     auto lock = this->lock();
     absent(cause.culprit, cause.text);
   } else {
     fail(std::make_shared<Cause>(cause));
   }
+} catch (const std::exception& e) {
+  auto lock = this->lock();
+  failAfter(e, "the news of", cause.culprit);
 }
 
 // For lazy pairs.

@@ -97,7 +97,7 @@ void Context::checkSources(const std::vector<int>& sources, uint64_t slot) {
   }
 }
 
-void Context::start(Operation& op, Pair& pair) {
+void Context::start(Operation& op, Pair& pair) try {
   op.serial = ++serial_;
   op.state.store(Operation::State::kPending, std::memory_order_relaxed);
   pending_.pushBack(&op);
@@ -126,12 +126,14 @@ void Context::start(Operation& op, Pair& pair) {
       }
       pair.startRequest(op);
   }
+} catch (const std::exception& e) {
+  failAfter(e, "an operation with", op.peer);
 }
 
 // A message that waits is taken at once; else the receive queues with all its
 // sources. Where several wait, the sources take turns: one that sends without
 // end does not keep the others from being heard.
-void Context::startAny(Operation& op, const std::vector<int>& sources) {
+void Context::startAny(Operation& op, const std::vector<int>& sources) try {
   op.peer = -1;
   op.serial = ++serial_;
   op.state.store(Operation::State::kPending, std::memory_order_relaxed);
@@ -169,6 +171,8 @@ void Context::startAny(Operation& op, const std::vector<int>& sources) {
     }
   }
   op.owner = first;
+} catch (const std::exception& e) {
+  failAfter(e, "an operation with", sources.front());
 }
 
 void Context::ended(Operation& op, Operation::State state) {
@@ -193,6 +197,23 @@ void Context::ended(Operation& op, Operation::State state) {
   }
 }
 
+namespace {
+
+std::string sourcesOf(const Operation& op) {
+  const auto* first = static_cast<const RecvEntry*>(op.owner);
+  std::string ranks;
+  if (first != nullptr && op.phase == kQueued) {
+    const RecvEntry* entry = first;
+    do {
+      ranks += MakeString(ranks.empty() ? "" : ", ", entry->pair->peer());
+      entry = entry->sibling;
+    } while (entry != nullptr && entry != first);
+  }
+  return ranks;
+}
+
+}  // namespace
+
 std::string Context::describe(const Operation& op) const {
   std::ostringstream out;
   const char* names[] = {op.isSend ? "send to" : "recv from", "bound write to",
@@ -209,19 +230,6 @@ std::string Context::describe(const Operation& op) const {
     out << ", over " << linkNameLocked(op.peer);
   }
   return out.str();
-}
-
-std::string Context::sourcesOf(const Operation& op) {
-  const auto* first = static_cast<const RecvEntry*>(op.owner);
-  std::string ranks;
-  if (first != nullptr && op.phase == kQueued) {
-    const RecvEntry* entry = first;
-    do {
-      ranks += MakeString(ranks.empty() ? "" : ", ", entry->pair->peer());
-      entry = entry->sibling;
-    } while (entry != nullptr && entry != first);
-  }
-  return ranks;
 }
 
 std::string Context::linkNameLocked(int peer) const {
@@ -295,13 +303,15 @@ void Context::cancelOne(Operation& op) {
 // also where another thread is closing it, which may take longer than this.
 void Context::waitForEnd(ProgressDomain::Lock& lock,
                          const ProgressDomain::Ready& over,
-                         const Described& what, const Pairs& with) {
+                         const Described& what, const Pairs& with) try {
   if (!waitWhileMoving(lock, over, kCancelLimit, with) && cause_ == nullptr) {
     endWith(std::make_shared<Cause>(
         causeOf(Cause::Kind::kIo, -1,
                 MakeString("rank ", rank(), ": ", what(), ": no answer within ",
                            kCancelLimit.count(), " ms"))));
   }
+} catch (const std::exception& e) {
+  failAfter(e, "taking back what is of", rank());  // for a destructor, perhaps
 }
 
 void Context::drain(ProgressDomain::Lock& lock,
@@ -330,7 +340,7 @@ Operation* Context::firstOf(const OperationOwner& owner, bool sends) const {
 }
 
 void Context::cancelOwned(ProgressDomain::Lock& lock, OperationOwner& owner) {
-  for (Operation* op = pending_.front(); op != nullptr;) {
+  for (Operation* op = pending_.front(); op != nullptr && cause_ == nullptr;) {
     Operation* following = op->nextPending;
     if (op->user == &owner) {
       cancelOne(*op);  // ends at most this one

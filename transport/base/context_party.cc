@@ -192,7 +192,8 @@ void Context::endProbe(uint64_t tag, const Probe& answer) {
   }
 }
 
-void Context::onConnected(const Hello& theirs, UniqueFd socket, uint64_t tag) {
+void Context::onConnected(const Hello& theirs, UniqueFd socket,
+                          uint64_t tag) try {
   if (tag >= kFirstProbe) {
     endProbe(tag, {.done = true, .alive = true, .begun = theirs.begun});
     changes_++;
@@ -221,6 +222,8 @@ void Context::onConnected(const Hello& theirs, UniqueFd socket, uint64_t tag) {
     p.calling = false;
     completeLink(*pending, std::move(socket), theirs, pair);
   }
+} catch (const std::exception& e) {
+  failAfter(e, "a connection with", theirs.srcRank);
 }
 
 void Context::completeLink(PendingLink& pending, UniqueFd socket,

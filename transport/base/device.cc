@@ -76,7 +76,7 @@ bool Device::poll() {
   for (size_t n = pumps_.size(); n > 0 && !pumps_.empty(); n--) {
     PumpEntry* const entry = pumps_.popFront();
     pumps_.pushBack(entry);
-    moved |= entry->pair.pump();
+    moved |= entry->pair.pumpOrFail();
   }
   return moved;
 }

@@ -84,6 +84,7 @@ class Lifelines::Impl {
     std::set<int> left;                   // neighbours that have said bye
     std::map<int, Suspicion> suspicions;  // by rank
     bool calling = false;                 // onCause runs, without the lock
+    bool exhausted = false;               // no memory for what happens here
   };
   // An accepted connection to a world that is not there yet.
   struct Orphan {
@@ -113,7 +114,10 @@ class Lifelines::Impl {
 
   void run();
   bool idle() const;
-  void callBack(std::unique_lock<std::mutex>& lock);
+  void tellNews(std::unique_lock<std::mutex>& lock);
+  void callBack(std::unique_lock<std::mutex>& lock, Key key,
+                const internal::Cause& cause);
+  void exhaust(Key key, const std::exception& e);
   void onEvent(uint64_t data);
   void onGreeting(uint64_t id, Line& line);
   void onGreeted(uint64_t id, Line& line);
@@ -126,6 +130,19 @@ class Lifelines::Impl {
   void onTimer(Clock::time_point now);
   void onLineTimer(uint64_t id, Line& line, Clock::time_point now);
   Clock::time_point nextTimer() const;
+  // What concerns a line, of which there may be no memory for the news: then
+  // its world ends.
+  template <typename Call>
+  void orExhaust(uint64_t id, const Call& call) {
+    try {
+      call();
+    } catch (const std::exception& e) {
+      if (const auto line = lines_.find(id); line != lines_.end()) {
+        exhaust(line->second.key, e);
+        lines_.erase(line);
+      }
+    }
+  }
   Hello hello(const Line& line, Purpose purpose) const;
 
   std::mutex mutex_;

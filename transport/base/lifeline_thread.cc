@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <exception>
 
 #include "gloo/common/logging.h"
 #include "gloo/common/string.h"
@@ -213,9 +212,9 @@ void Lifelines::Impl::learn(Key key, const internal::Cause& cause,
                             uint64_t from) {
   const auto world = worlds_.find(key);
   if (world != worlds_.end() && !world->second.cause) {
+    news_.emplace_back(key, cause);
     world->second.cause = cause;
     spread(key, cause, from);
-    news_.emplace_back(key, cause);
   }
 }
 
@@ -304,31 +303,6 @@ bool Lifelines::Impl::idle() const {
   return worlds_.empty() && lines_.empty() && orphans_.empty();
 }
 
-void Lifelines::Impl::callBack(std::unique_lock<std::mutex>& lock) {
-  while (!news_.empty()) {
-    const auto [key, cause] = std::move(news_.front());
-    news_.erase(news_.begin());
-    const auto world = worlds_.find(key);
-    if (world == worlds_.end()) {
-      continue;
-    }
-    world->second.calling = true;
-    const OnCause onCause = world->second.onCause;
-    lock.unlock();
-    try {
-      onCause(cause);
-    } catch (const std::exception& e) {
-      GLOO_WARN("rank ", cause.foundBy, "'s news, ", cause.text,
-                ", could not be told: ", e.what());
-    }
-    lock.lock();
-    if (const auto again = worlds_.find(key); again != worlds_.end()) {
-      again->second.calling = false;
-    }
-    called_.notify_all();
-  }
-}
-
 void Lifelines::Impl::run() {
   setThreadName("gloo-lifeline");
   std::unique_lock lock(mutex_);
@@ -347,10 +321,10 @@ void Lifelines::Impl::run() {
         ::epoll_wait(epoll_.get(), events.data(), events.size(), timeout);
     lock.lock();
     for (int i = 0; i < n; i++) {
-      onEvent(events[i].data.u64);
+      orExhaust(events[i].data.u64 >> 2, [&] { onEvent(events[i].data.u64); });
     }
     onTimer(Clock::now());
-    callBack(lock);
+    tellNews(lock);
   }
   running_ = false;
 }

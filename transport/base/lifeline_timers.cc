@@ -1,7 +1,7 @@
 // What the thread of the lifelines does at its time.
 #include <algorithm>
+#include <exception>
 #include <utility>
-#include <vector>
 
 #include "transport/base/lifeline_impl.h"
 
@@ -9,18 +9,18 @@ GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 
 void Lifelines::Impl::onTimer(Clock::time_point now) {
-  std::vector<uint64_t> ids;
-  for (const auto& [id, line] : lines_) {
-    if (now >= std::min(line.timer, line.probeLimit)) {
-      ids.push_back(id);
-    }
-  }
-  for (const uint64_t id : ids) {
-    onLineTimer(id, lines_.at(id), now);
+  for (auto at = lines_.begin(); at != lines_.end();) {
+    const uint64_t id = at->first;
+    Line& line = (at++)->second;  // which may go
+    orExhaust(id, [&] { onLineTimer(id, line, now); });
   }
   std::erase_if(orphans_, [&](const auto& it) { return now >= it.limit; });
   for (auto& [key, world] : worlds_) {
-    judge(key, world, now);
+    try {
+      judge(key, world, now);
+    } catch (const std::exception& e) {
+      exhaust(key, e);
+    }
   }
 }
 

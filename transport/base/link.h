@@ -7,13 +7,16 @@
 //   pull    also reads memory that the peer announced (shared memory)
 //
 // Everything here runs under the domain's lock, never blocks, and never throws
-// once the link is connected: errors go to LinkHandler::onLost.
+// once the link is connected: errors go to LinkHandler::onLost. But send, write
+// and read may throw for want of memory: then only finishWith() and abandon()
+// may follow, of which the former may throw so again.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -93,7 +96,7 @@ struct RemoteMemory {
 };
 
 // What a link tells the pair above it. Called from Link::poll or from the
-// domain's pollers, never from inside send, write or read.
+// domain's pollers, never from inside send, write or read. Throws nothing.
 class LinkHandler {
  public:
   virtual ~LinkHandler() = default;
@@ -138,6 +141,12 @@ class LinkHandler {
   // The read that was given this token is not permitted, nor will others be:
   // reads() says so from now on. Only of links that answer it as things are.
   virtual void onReadRefused(void* token) { (void)token; }
+
+  // The link threw, mostly for want of memory: it may have lost its place, and
+  // must not be read any further.
+  virtual void onException(const std::exception& e) {
+    onLost({internal::Cause::Kind::kIo, -1, -1, e.what()}, false);
+  }
 
   // The peer's end is gone: end of file (ended: in order, after all frames
   // were delivered to onFrame) or a failure. Called once; nothing follows.

@@ -25,6 +25,14 @@ struct PumpEntry {
 struct SlotState;
 using internal::Operation;
 
+// What an operation of the public interface belongs to: told of its end, under
+// the domain's lock, and then owns it again.
+class OperationOwner {
+ public:
+  virtual ~OperationOwner() = default;
+  virtual void onOperation(Operation& op) = 0;
+};
+
 // What an Operation is for: Operation::kind.
 enum Kind : uint8_t {
   kMessage,     // send or receive

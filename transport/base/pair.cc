@@ -154,9 +154,12 @@ uint32_t Pair::takeOwed() {
   return owed;
 }
 
-void Pair::sendControl(const FrameHeader& header, const char* payload) {
+// Throws nothing: the caller may be a destructor.
+void Pair::sendControl(const FrameHeader& header, const char* payload) try {
   // Without a token the link copies what it cannot send at once.
   [[maybe_unused]] const bool left = link_->send(header, payload, nullptr);
+} catch (const std::exception& e) {
+  context_.failAfter(e, "a message to", peer_);
 }
 
 uint64_t Pair::costOf(uint64_t bytes) const {
@@ -197,7 +200,7 @@ void Pair::protocolError(const std::string& what) {
       MakeString("rank ", peer_, " sent something impossible: ", what));
 }
 
-char* Pair::onPayload(const FrameHeader& header) {
+char* Pair::onPayload(const FrameHeader& header) try {
   if (failed_) {
     return nullptr;
   }
@@ -214,6 +217,9 @@ char* Pair::onPayload(const FrameHeader& header) {
   return place == nullptr && !failed_ && context_.disputing()
              ? discard(header.payloadBytes)
              : place;
+} catch (const std::exception& e) {
+  context_.failAfter(e, "a message of", peer_);
+  return nullptr;
 }
 
 char* Pair::placeFor(const FrameHeader& header) {
@@ -245,7 +251,7 @@ char* Pair::discard(size_t bytes) {
   return discard_.data();
 }
 
-void Pair::onFrame(const FrameHeader& header, const char* payload) {
+void Pair::onFrame(const FrameHeader& header, const char* payload) try {
   if (failed_) {
     return;
   }
@@ -299,6 +305,8 @@ void Pair::onFrame(const FrameHeader& header, const char* payload) {
       onDispute(header, payload);
       break;
   }
+} catch (const std::exception& e) {
+  context_.failAfter(e, "a message of", peer_);
 }
 
 void Pair::onDataEnd(const FrameHeader& header) {
@@ -315,7 +323,7 @@ void Pair::onDataEnd(const FrameHeader& header) {
   }
 }
 
-void Pair::onComplete(void* token) {
+void Pair::onComplete(void* token) try {
   if (failed_) {
     return;
   }
@@ -325,6 +333,8 @@ void Pair::onComplete(void* token) {
   inLink_ -= weightOf(op);
   partDone(op);
   pump();
+} catch (const std::exception& e) {
+  context_.failAfter(e, "a message of", peer_);
 }
 
 }  // namespace transport::base

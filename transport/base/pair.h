@@ -99,6 +99,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   void onWritten(uint32_t immediate) override;
   void onComplete(void* token) override;
   void onReadRefused(void* token) override;
+  void onException(const std::exception& e) override;
   void onLost(internal::Cause cause, bool ended) override;
 
   // ---- For Context, Buffer and UnboundBuffer ----
@@ -182,6 +183,7 @@ class Pair final : public transport::Pair, public LinkHandler {
 
   // Gives the link more parts of what is active; true when any were taken.
   bool pump();
+  bool pumpOrFail();
   // All sends are complete and have left.
   bool flushed() const {
     return sends_ == 0 && (link_ == nullptr || link_->flushed());

@@ -281,7 +281,7 @@ char* Pair::onBoundPayload(const FrameHeader& header) {
 }
 
 void Pair::onBound(uint32_t index, uint64_t offset, const char* payload,
-                   size_t bytes) {
+                   size_t bytes) try {
   if (failed_) {
     return;
   }
@@ -292,6 +292,8 @@ void Pair::onBound(uint32_t index, uint64_t offset, const char* payload,
     copyBytes(bound->ptr + offset, payload, bytes);
     noteWritten(*bound);
   }
+} catch (const std::exception& e) {
+  context_.failAfter(e, "a message of", peer_);
 }
 
 void Pair::onBoundEnd(const FrameHeader& header) {

@@ -121,7 +121,7 @@ void Pair::onDirectEnd(const FrameHeader& header) {
 }
 
 // push: the peer's write has filled the memory of an advert.
-void Pair::onWritten(uint32_t immediate) {
+void Pair::onWritten(uint32_t immediate) try {
   if (failed_) {
     return;
   }
@@ -145,6 +145,8 @@ void Pair::onWritten(uint32_t immediate) {
   Operation& op = *entry->op;
   op.bytesDone.store(op.bytes, std::memory_order_relaxed);
   completeRecv(op, entry);
+} catch (const std::exception& e) {
+  context_.failAfter(e, "a message of", peer_);
 }
 
 void Pair::pullMessage(Operation& op, const Arrival& arrival) {
@@ -187,7 +189,7 @@ void Pair::readParts(Operation& op) {
 
 // Whoever has announced the message has it until it hears that it was read, or
 // where it is wanted: then it sends all of it, whatever was read before.
-void Pair::onReadRefused(void* token) {
+void Pair::onReadRefused(void* token) try {
   if (failed_) {
     return;
   }
@@ -196,6 +198,8 @@ void Pair::onReadRefused(void* token) {
   op.phase = kRefused;
   partDone(op);
   pump();
+} catch (const std::exception& e) {
+  context_.failAfter(e, "a message of", peer_);
 }
 
 void Pair::endPull(Operation& op) {

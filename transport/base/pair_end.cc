@@ -1,5 +1,5 @@
 // How a pair ends: in order, or not.
-#include <new>
+#include <exception>
 
 #include "gloo/common/string.h"
 #include "transport/base/context.h"
@@ -20,7 +20,11 @@ void Pair::onAbort(const FrameHeader& header, const char* payload) {
   }
 }
 
-void Pair::onLost(internal::Cause cause, bool ended) {
+void Pair::onException(const std::exception& e) {
+  context_.failAfter(e, "a message of", peer_);
+}
+
+void Pair::onLost(internal::Cause cause, bool ended) try {
   if (failed_) {
     return;
   }
@@ -45,6 +49,8 @@ void Pair::onLost(internal::Cause cause, bool ended) {
   } else {
     context_.suspect(peer_, why, ended);
   }
+} catch (const std::exception& e) {
+  context_.failAfter(e, "a message of", peer_);
 }
 
 void Pair::sayBye() {
@@ -93,7 +99,7 @@ void Pair::sendAbort(const internal::Cause& cause) {
     FrameHeader h = header(FrameType::kAbort);
     h.payloadBytes = static_cast<uint32_t>(text.size());
     link_->finishWith(h, text.data());
-  } catch (const std::bad_alloc&) {
+  } catch (const std::exception&) {
     link_->abandon();
   }
 }

@@ -202,6 +202,11 @@ bool Pair::pump() {
   return moved;
 }
 
+bool Pair::pumpOrFail() try { return pump(); } catch (const std::exception& e) {
+  context_.failAfter(e, "a message to", peer_);
+  return true;
+}
+
 // Over a link that writes what is long, an answer to a get must fit a frame.
 size_t Pair::mostOfPart(const Operation& op) const {
   if (!caps_.remoteWrite || op.kind != kGetReply) {

@@ -19,6 +19,7 @@ bool Pair::sendNow(uint64_t slot, const char* from, size_t bytes,
   if (state.hasAdvert()) {
     return false;
   }
+  context_.intros.prepare();  // nothing may throw once the message has left
   const ShortMessage message{
       slot,  check,     introduced_ + 1, static_cast<uint32_t>(bytes),
       seen_, takeOwed()};
@@ -35,7 +36,7 @@ bool Pair::sendNow(uint64_t slot, const char* from, size_t bytes,
 
 // Whatever is not as usual goes the longer way, which finds out what it is. (A
 // pair that has failed may have entries whose operations are gone.)
-bool Pair::onMessage(const ShortMessage& message, const char* payload) {
+bool Pair::onMessage(const ShortMessage& message, const char* payload) try {
   SlotState* const state =
       failed_ || context_.disputing() ? nullptr : slots_.find(message.slot);
   const RecvEntry* const entry =
@@ -62,6 +63,9 @@ bool Pair::onMessage(const ShortMessage& message, const char* payload) {
   finishOperation(op, Operation::State::kDone);
   returnCredits(cost);
   return true;
+} catch (const std::exception& e) {
+  context_.failAfter(e, "a message of", peer_);
+  return false;
 }
 
 }  // namespace transport::base

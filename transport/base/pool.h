@@ -57,20 +57,25 @@ class Fifo {
   size_t size_ = 0;
 };
 
-// Hands out objects of one type; grows by chunks and never shrinks. Objects
-// taken are not reset: the taker does. Counts how often it grows once it is
-// made: contexts are made without the domain's lock, and the counter is that of
-// all.
+// Hands out objects of one type; grows by chunks and never shrinks; giving back
+// needs no memory. Objects taken are not reset: the taker does. Counts how
+// often it grows once it is made: contexts are made without the domain's lock,
+// and the counter is that of all.
 template <typename T>
 class Pool {
  public:
   explicit Pool(uint64_t* allocations) : allocations_(allocations) { grow(); }
 
-  T* take() {
+  // What may throw of the next take().
+  void prepare() {
     if (free_.empty()) {
       ++*allocations_;
       grow();
     }
+  }
+
+  T* take() {
+    prepare();
     T* item = free_.back();
     free_.pop_back();
     return item;
@@ -94,45 +99,50 @@ class Pool {
   std::vector<T*> free_;
 };
 
-// Memory by powers of two. Credits bound how much of it is ever taken. Counts
-// as Pool does.
+// Memory by powers of two. Credits bound how much of it is ever taken. Grows
+// and counts as Pool does.
 class BounceMemory {
  public:
   // Small buffers are there from the start: whether a message comes before its
   // receive is a matter of luck, and not to be paid for later.
   explicit BounceMemory(uint64_t* allocations) : allocations_(allocations) {
     for (size_t bytes = 64; bytes <= kReadyBytes; bytes *= 2) {
-      grow(free_[classOf(bytes)], bytes);
+      grow(shelves_[classOf(bytes)], bytes);
     }
   }
 
   char* take(size_t bytes) {
-    auto& free = free_[classOf(bytes)];
-    if (free.empty()) {
+    Shelf& shelf = shelves_[classOf(bytes)];
+    if (shelf.free.empty()) {
       ++*allocations_;
-      grow(free, size_t{1} << classOf(bytes));
+      grow(shelf, size_t{1} << classOf(bytes));
     }
-    char* memory = free.back().release();
-    free.pop_back();
+    char* memory = shelf.free.back().release();
+    shelf.free.pop_back();
     return memory;
   }
 
   void give(char* memory, size_t bytes) {
-    free_[classOf(bytes)].emplace_back(memory);
+    shelves_[classOf(bytes)].free.emplace_back(memory);
   }
 
  private:
-  using Free = std::vector<std::unique_ptr<char[]>>;
+  // Of one size.
+  struct Shelf {
+    std::vector<std::unique_ptr<char[]>> free;  // has a place for all
+    size_t made = 0;
+  };
   static constexpr size_t kReadyBytes = size_t{256} << 10;
 
   // Several at once, so that a peer that runs ahead a little more than before
   // does not cost an allocation each time.
-  void grow(Free& free, size_t bytes) {
+  void grow(Shelf& shelf, size_t bytes) {
     constexpr size_t kBatchBytes = size_t{1} << 20;
     const size_t count = std::clamp<size_t>(kBatchBytes / bytes, 1, 16);
-    free.reserve(64);
+    shelf.free.reserve(std::bit_ceil(std::max<size_t>(shelf.made + count, 64)));
     for (size_t i = 0; i < count; i++) {
-      free.push_back(std::make_unique_for_overwrite<char[]>(bytes));
+      shelf.free.push_back(std::make_unique_for_overwrite<char[]>(bytes));
+      shelf.made++;
     }
   }
 
@@ -142,7 +152,7 @@ class BounceMemory {
   }
 
   uint64_t* allocations_;
-  std::array<Free, 64> free_;
+  std::array<Shelf, 64> shelves_;
 };
 
 }  // namespace transport::base

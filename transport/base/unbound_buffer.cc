@@ -161,6 +161,7 @@ void UnboundBuffer::send(int dstRank, uint64_t slot, size_t offset,
   const size_t bytes = checkedBytes("send", offset, nbytes);
   auto lock = context_.lock();
   Pair& pair = context_.pairToSendTo(dstRank, slot, bytes);
+  context_.operations.prepare();
   const bool sent =
       deviceOf(kind_) < 0 &&
       pair.sendNow(slot, static_cast<char*>(ptr) + offset, bytes, 0);
@@ -180,7 +181,7 @@ void UnboundBuffer::startMessage(Operation& op, Pair& pair,
                                  ProgressDomain::Lock& lock) {
   try {
     pair.prepare(op, lock);
-  } catch (const Exception&) {
+  } catch (...) {
     (op.isSend ? sends_ : recvs_).pending--;
     context_.operations.give(&op);
     throw;

@@ -79,6 +79,9 @@ class VerbsLink final : public base::Link {
   // that time, and so on, or the queue pair has missed it. `patience`: of the
   // device for one request, repetitions included.
   void expectLife(std::chrono::milliseconds patience);
+  // One of these has thrown: the handler throws nothing, so this is still
+  // there.
+  void onException(const std::exception& e);
 
  private:
   using Clock = std::chrono::steady_clock;

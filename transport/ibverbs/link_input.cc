@@ -39,6 +39,14 @@ void VerbsLink::onCompletion(const ibv_wc& completion, bool receive,
   }
 }
 
+void VerbsLink::onException(const std::exception& e) {
+  if (muted_) {
+    abandon();
+    return;
+  }
+  handler_.onException(e);
+}
+
 // The first failure is the reason; the requests behind it are flushed. A flush
 // without one was caused by the peer or by an event.
 void VerbsLink::onFailure(const ibv_wc& completion, bool receive) {

@@ -32,6 +32,16 @@ constexpr milliseconds kLinkCheck{20};
 constexpr uint64_t kChannel = UINT64_MAX;
 constexpr uint64_t kAsyncEvents = UINT64_MAX - 1;
 
+// What a link throws ends its context, and nobody else's.
+template <typename Call>
+void tell(VerbsLink& link, const Call& call) {
+  try {
+    call(link);
+  } catch (const std::exception& e) {
+    link.onException(e);
+  }
+}
+
 }  // namespace
 
 VerbsPoller::VerbsPoller(const attr& wanted)
@@ -73,6 +83,7 @@ uint32_t VerbsPoller::add() {
     }
     free_.push_back(static_cast<uint32_t>(places_.size()));
     places_.emplace_back();
+    free_.reserve(places_.capacity());  // remove() needs no memory
   }
   const uint32_t place = free_.back();
   free_.pop_back();
@@ -98,8 +109,8 @@ void VerbsPoller::watchSocket(uint32_t place, int socket) {
 
 void VerbsPoller::touch(uint32_t place) {
   if (!places_[place].touched) {
-    places_[place].touched = true;
     touched_.push_back(place);
+    places_[place].touched = true;
   }
 }
 
@@ -135,8 +146,10 @@ void VerbsPoller::take(const ibv_wc& completion) {
           static_cast<uint16_t>(id >> kGenerationShift)) {
     return;  // of a queue pair that is gone
   }
-  places_[place].link->onCompletion(completion, id >> kReceiveBit != 0,
-                                    static_cast<uint32_t>(id));
+  tell(*places_[place].link, [&](VerbsLink& link) {
+    link.onCompletion(completion, id >> kReceiveBit != 0,
+                      static_cast<uint32_t>(id));
+  });
 }
 
 // Sockets, and what the device reports.
@@ -156,7 +169,7 @@ bool VerbsPoller::look() {
     } else {
       const auto place = static_cast<uint32_t>(id >> kPlaceShift);
       if (places_[place].link != nullptr && tagOf(place, false) == id) {
-        places_[place].link->onSocket();
+        tell(*places_[place].link, [](VerbsLink& link) { link.onSocket(); });
         moved = true;
       }
     }
@@ -196,7 +209,7 @@ void VerbsPoller::giveUp(const std::string& why) {
   for (const uint32_t place : settling_) {
     places_[place].touched = false;
     if (VerbsLink* link = places_[place].link) {
-      moved |= link->settle();
+      tell(*link, [&moved](VerbsLink& l) { moved |= l.settle(); });
     }
   }
   settling_.clear();
@@ -237,7 +250,7 @@ template <typename Call>
 void VerbsPoller::forEachLink(const Call& call) {
   for (size_t i = 0; i < places_.size(); i++) {  // the call may remove links
     if (places_[i].link != nullptr) {
-      call(*places_[i].link);
+      tell(*places_[i].link, call);
     }
   }
 }

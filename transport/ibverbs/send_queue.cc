@@ -360,7 +360,7 @@ void SendQueue::keep(const Item& item, bool copy) {
   if (count_ == queue_.size()) {
     grow();
   }
-  Kept& kept = at(count_++);
+  Kept& kept = at(count_);
   kept.item = item;
   if (item.header != nullptr) {
     kept.header = *item.header;
@@ -369,6 +369,7 @@ void SendQueue::keep(const Item& item, bool copy) {
     kept.copy.assign(item.local, item.local + item.bytes);
     kept.item.local = kept.copy.data();
   }
+  count_++;
 }
 
 void SendQueue::grow() {

@@ -75,7 +75,14 @@ bool ShmLink::send(const FrameHeader& header, const char* payload,
   if (queue_.empty() && put(header, payload, progress)) {
     return true;
   }
-  queue_.push(header, payload, token, progress);
+  try {
+    queue_.push(header, payload, token, progress);
+  } catch (...) {
+    if (progress.begun) {
+      abandon();  // nothing can follow what is there of it
+    }
+    throw;
+  }
   poller_.nudge();
   return token == nullptr;
 }
@@ -153,10 +160,11 @@ bool ShmLink::flush() {
     if (!whole) {
       break;
     }
-    if (frame.token != nullptr) {
-      completed_.push_back({frame.token});
-    }
+    void* const token = frame.token;
     queue_.pop();
+    if (token != nullptr) {
+      completed_.push_back({token});
+    }
   }
   flushEnd();
   return moved;

@@ -114,6 +114,7 @@ class ShmLink final : public base::Link {
   void closeSocket();
   void watchProcess();
   void ignorePeer();
+  void onException(const std::exception& e);
   // Runs a call of the handler's; false when it was the last one.
   template <typename Call>
   bool notify(const Call& call);

@@ -24,7 +24,16 @@ bool ShmLink::notify(const Call& call) {
   return !watch.destroyed() && socket_ && input_ == Input::kOpen;
 }
 
-bool ShmLink::poll() {
+// The handler throws nothing, so this is still there.
+void ShmLink::onException(const std::exception& e) {
+  if (muted_) {
+    abandon();
+    return;
+  }
+  handler_.onException(e);
+}
+
+bool ShmLink::poll() try {
   bool moved = false;
   // Nearly always there is nothing but a flag to look at.
   if (!queue_.empty() || finishing_ || !reads_.empty() || !completed_.empty()) {
@@ -44,6 +53,9 @@ bool ShmLink::poll() {
   const bool calm = input_ == Input::kOpen && !peerGone_ && readError_ == 0 &&
                     !writer_.broken();
   return (!calm && checkEnd()) || moved;
+} catch (const std::exception& e) {
+  onException(e);
+  return true;
 }
 
 void ShmLink::report() {
@@ -235,12 +247,14 @@ void ShmLink::tellLost(const std::string& text, bool ended) {
   handler_.onLost(std::move(cause), ended);
 }
 
-void ShmLink::onSocket() {
+void ShmLink::onSocket() try {
   poller_.statistics().systemCalls++;
   if (!loans_.receive(socket_.get())) {
     ignorePeer();
     peerGone_ = true;
   }
+} catch (const std::exception& e) {
+  onException(e);
 }
 
 // What it has put into the ring is read first, as when the socket has ended.

@@ -16,7 +16,7 @@ void FrameQueue::push(const base::FrameHeader& header, const char* payload,
     ring_ = std::move(larger);
     first_ = 0;
   }
-  Frame& frame = at(count_++);
+  Frame& frame = at(count_);
   frame.header = header;
   frame.payload = payload;
   frame.token = token;
@@ -25,6 +25,7 @@ void FrameQueue::push(const base::FrameHeader& header, const char* payload,
     frame.copy.assign(payload, payload + header.payloadBytes);
     frame.payload = frame.copy.data();
   }
+  count_++;
 }
 
 void FrameQueue::dropUnbegun() {

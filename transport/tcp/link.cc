@@ -83,7 +83,14 @@ bool TcpLink::send(const FrameHeader& header, const char* payload,
     }
   }
   const bool copy = token == nullptr && header.payloadBytes > 0;
-  queue_.push(header, payload, token, copy, sent);
+  try {
+    queue_.push(header, payload, token, copy, sent);
+  } catch (...) {
+    if (sent > 0) {
+      abandon();  // nothing can follow what has left of it
+    }
+    throw;
+  }
   poller_.activate(place_);
   if (hold) {
     holding_ = true;

@@ -82,6 +82,7 @@ class TcpLink final : public base::Link {
   void report();
   void lose(const std::string& text, bool ended);
   void closeSocket();
+  void onException(const std::exception& e);
   // Runs a call of the handler's; false when reading must not go on.
   template <typename Call>
   bool notify(const Call& call);

@@ -35,7 +35,16 @@ bool TcpLink::notify(const Call& call) {
   return !watch.destroyed() && socket_ && !muted_ && input_ == Input::kOpen;
 }
 
-bool TcpLink::receive() {
+// The handler throws nothing, so this is still there.
+void TcpLink::onException(const std::exception& e) {
+  if (muted_) {
+    abandon();
+    return;
+  }
+  handler_.onException(e);
+}
+
+bool TcpLink::receive() try {
   if (input_ != Input::kOpen) {
     return false;
   }
@@ -51,6 +60,9 @@ bool TcpLink::receive() {
     takePayload(static_cast<size_t>(n));
     parse();
   }
+  return true;
+} catch (const std::exception& e) {
+  onException(e);
   return true;
 }
 
@@ -167,7 +179,7 @@ void TcpLink::endInput(int error) {
   // else: progress() reports it when the last of ours has left
 }
 
-bool TcpLink::progress() {
+bool TcpLink::progress() try {
   const bool moved = flush();
   if (!completed_.empty()) {
     report();
@@ -178,6 +190,9 @@ bool TcpLink::progress() {
     return true;
   }
   return moved;
+} catch (const std::exception& e) {
+  onException(e);
+  return true;
 }
 
 void TcpLink::report() {
@@ -210,7 +225,7 @@ void TcpLink::lose(const std::string& text, bool ended) {
   handler_.onLost(std::move(cause), ended);
 }
 
-bool TcpLink::checkStalled() {
+bool TcpLink::checkStalled() try {
   tcp_info info{};
   socklen_t length = sizeof(info);
   if (!socket_ ||
@@ -230,6 +245,9 @@ bool TcpLink::checkStalled() {
   int unsent = 0;  // bytes that the socket still holds
   ::ioctl(socket_.get(), SIOCOUTQ, &unsent);
   return unsent > 0 || !queue_.empty();
+} catch (const std::exception& e) {
+  onException(e);
+  return false;
 }
 
 }  // namespace transport::tcp

@@ -38,6 +38,7 @@ uint32_t TcpPoller::add(TcpLink& link, int socket) {
   if (free_.empty()) {
     free_.push_back(static_cast<uint32_t>(places_.size()));
     places_.emplace_back();
+    free_.reserve(places_.capacity());  // remove() needs no memory
   }
   const uint32_t index = free_.back();
   places_[index].socket = socket;
@@ -85,8 +86,8 @@ void TcpPoller::resumeReading(uint32_t index) {
 
 void TcpPoller::activate(uint32_t index) {
   if (!places_[index].active) {
-    places_[index].active = true;
     active_.push_back(index);
+    places_[index].active = true;
   }
 }
 

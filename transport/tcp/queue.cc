@@ -13,7 +13,7 @@ void FrameQueue::push(const FrameHeader& header, const char* payload,
   if (count_ == ring_.size()) {
     grow();
   }
-  Frame& frame = at(count_++);
+  Frame& frame = at(count_);
   base::encode(header, frame.head.data());
   frame.total = FrameHeader::kBytes + header.payloadBytes;
   frame.sent = sent;
@@ -23,6 +23,7 @@ void FrameQueue::push(const FrameHeader& header, const char* payload,
     frame.copy.assign(payload, payload + header.payloadBytes);
     frame.payload = frame.copy.data();
   }
+  count_++;
 }
 
 size_t FrameQueue::gather(std::array<iovec, kMaxParts>& parts,
@@ -54,11 +55,11 @@ void FrameQueue::take(size_t n, std::vector<void*>& completed) {
     if (frame.sent < frame.total) {
       return;
     }
+    first_++;
+    count_--;
     if (frame.token != nullptr) {
       completed.push_back(frame.token);
     }
-    first_++;
-    count_--;
   }
 }
 

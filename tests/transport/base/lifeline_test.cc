@@ -12,6 +12,8 @@
 #include <sstream>
 
 #include "tests/support/process_group.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/shared_flag.h"
 #include "tests/support/usage.h"
 #include "transport/base/connector.h"
 
@@ -57,6 +59,7 @@ class Rank {
  public:
   Rank(int rank, int size, Child* child)
       : rank_(rank), size_(size), acceptor_(rank) {
+    causes_.reserve(4);
     {
       const auto lock = domain_.lock();
       connector_ = std::make_unique<Connector>(domain_, loopback(0));
@@ -171,6 +174,41 @@ TEST(Lifelines, TheDeathOfAProcessReachesEveryRankWithinASecond) {
     }
   }
 }
+
+#ifndef GLOO_TEST_SANITIZED
+
+// It may have missed a death then, and must not wait for who has died.
+TEST(Lifelines, ARankWithoutMemoryForTheNewsIsToldThat) {
+  SharedFlag exhausted;
+  ProcessGroup group(2, [&](Child& child) {
+    Rank rank(child.rank, 2, &child);
+    rank.join();
+    settle(child);
+    if (child.rank == 0) {
+      {
+        const NoMemory none;
+        exhausted.set();
+        EXPECT_TRUE(rank.await(seconds(20)));
+      }
+      awaitCulprit(child, rank, 0);
+    }
+    child.hear();
+  });
+  exchange(group);
+  group.expectAll("joined");
+  group.tellAll("go");
+  const auto limit = now() + seconds(20) * patience();
+  while (!exhausted.isSet() && now() < limit) {
+    ::sched_yield();
+  }
+  group.signal(1, SIGKILL);
+  EXPECT_EQ("knows", group.hear(0, seconds(20)));
+  EXPECT_TRUE(group.join(1, seconds(5)).killedBy(SIGKILL));
+  group.tellAll("end");
+  EXPECT_TRUE(group.join(0, seconds(20)).exitedWith(0));
+}
+
+#endif
 
 // Before it had a lifeline to anybody, and when the lines are about to open:
 // the others find nobody where it was.

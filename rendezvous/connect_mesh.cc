@@ -212,7 +212,11 @@ std::string Connecting::describeMissing() {
       text += MakeString("; rank ", rank, ": ", why);
     }
   }
-  if (!silent.empty()) {
+  if (silent.size() > 1 && reader_->asksInTurn()) {
+    text += MakeString("; ", internal::listRanks({silent.front()}),
+                       " never published an address (the store has only wait"
+                       " and get, so it was not asked for those behind)");
+  } else if (!silent.empty()) {
     text += MakeString("; ", internal::listRanks(silent),
                        " never published an address");
   }

@@ -19,10 +19,12 @@ using Clock = Deadline::Clock;
 
 // How long one wait of our own stores may keep the destructor waiting.
 constexpr milliseconds kPeekSlice(200);
-// Other stores: one wait for everybody, then one short wait for each rank.
+// Others with v2 calls: one wait for everybody, then one short wait for each
+// rank.
 constexpr milliseconds kWaitSlice(500);
 constexpr milliseconds kSweepSlice(5);
-// A store whose calls fail at once, this often in a row, is broken.
+// A store whose calls fail so soon, this often in a row, is broken.
+constexpr milliseconds kSoon(250);
 constexpr int kMaxFailures = 5;
 
 Store* peekableOf(IStore& store) {
@@ -42,7 +44,10 @@ bool useV2(IStore& store) {
 }  // namespace
 
 RecordReader::RecordReader(IStore& store, int size, Deadline deadline)
-    : store_(store), peekable_(peekableOf(store)), deadline_(deadline) {
+    : store_(store),
+      peekable_(peekableOf(store)),
+      inTurn_(peekable_ == nullptr && !useV2(store)),
+      deadline_(deadline) {
   for (int rank = 0; rank < size; rank++) {
     keys_.push_back(recordKey(rank));
   }
@@ -79,6 +84,7 @@ std::vector<std::optional<RecordReader::Bytes>> RecordReader::peekAll() {
 void RecordReader::start(std::vector<int> ranks) {
   missing_ = std::move(ranks);
   if (!missing_.empty()) {
+    gathering_ = true;
     thread_ = internal::startThread([this] { run(); });
   }
 }
@@ -93,6 +99,12 @@ std::vector<RecordReader::Arrival> RecordReader::take() {
 
 std::optional<std::vector<std::optional<RecordReader::Bytes>>>
 RecordReader::readAgain(const std::vector<int>& ranks) {
+  {
+    std::lock_guard lock(mutex_);
+    if (inTurn_ && gathering_) {
+      return std::nullopt;
+    }
+  }
   std::vector<std::optional<Bytes>> found(ranks.size());
   const OperationDeadline limit(sooner(deadline_, kPeekSlice));
   try {
@@ -149,6 +161,8 @@ void RecordReader::run() {
   try {
     if (canPeek()) {
       gatherByPeeking();
+    } else if (inTurn_) {
+      gatherInTurn();
     } else {
       gatherByWaiting();
     }
@@ -156,6 +170,8 @@ void RecordReader::run() {
     std::lock_guard lock(mutex_);
     error_ = std::current_exception();
   }
+  std::lock_guard lock(mutex_);
+  gathering_ = false;
 }
 
 void RecordReader::gatherByPeeking() {
@@ -196,26 +212,45 @@ void RecordReader::gatherByWaiting() {
   }
 }
 
-// Whether all came. A wait that fails long before its time is over is an error
-// of the store; one that fails in time is the usual way to say "not yet".
+void RecordReader::gatherInTurn() {
+  while (!missing_.empty() && !stopped() && !deadline_.expired()) {
+    const int rank = missing_.front();
+    const auto begin = Clock::now();
+    std::vector<Arrival> arrivals;
+    try {
+      store_.wait({keys_[rank]}, std::max(deadline_.left(), milliseconds(1)));
+      arrivals.push_back({rank, getOne(rank)});
+    } catch (const std::exception& error) {
+      failedAfter(std::chrono::floor<milliseconds>(Clock::now() - begin),
+                  error);
+      continue;
+    }
+    arrived(std::move(arrivals));
+  }
+}
+
+// A wait that fails long before its time is over is an error of the store; one
+// that fails in time is the usual way to say "not yet".
+void RecordReader::failedAfter(milliseconds time, const std::exception& error) {
+  if (time >= kSoon) {
+    return;
+  }
+  if (++failures_ >= kMaxFailures) {
+    throw RendezvousException(error.what());
+  }
+  pause(milliseconds(10 * failures_));
+}
+
+// Whether all came.
 bool RecordReader::waitForAll(milliseconds slice) {
   const auto begin = Clock::now();
   std::vector<Bytes> values;
   try {
     store_.wait(keysOf(missing_), std::max(slice, milliseconds(1)));
-    if (useV2(store_)) {
-      values = store_.multi_get(keysOf(missing_));
-    } else {
-      for (const int rank : missing_) {
-        values.push_back(getOne(rank));
-      }
-    }
+    values = store_.multi_get(keysOf(missing_));
   } catch (const std::exception& error) {
     if (Clock::now() - begin < slice / 2) {
-      if (++failures_ >= kMaxFailures) {
-        throw RendezvousException(error.what());
-      }
-      pause(milliseconds(10 * failures_));
+      failedAfter(milliseconds(0), error);
     }
     return false;
   }

@@ -20,9 +20,14 @@ namespace rendezvous {
 
 // Called from one thread; has one of its own. Three kinds of stores:
 // - ours (has_peek_support): records are taken as they come, in one batch each;
-// - others with v2 calls: one wait and one multi_get if all come soon;
-// - those with set, get and wait only: likewise with a get for each rank.
-// With the latter two, ranks that are there are found at least every second.
+// - others with v2 calls: one wait and one multi_get if all come soon, and
+// ranks
+//   that are there are found at least every second;
+// - those with set, get and wait only: the ranks in turn, each with one wait
+// that
+//   may take all the time there is, and no other call meanwhile. The server of
+//   PyTorch 1.13's TCPStore remembers a wait that has timed out, and answers it
+//   later, to whatever is asked then; and its calls hold one lock.
 class RecordReader {
  public:
   using Bytes = std::vector<char>;
@@ -33,13 +38,16 @@ class RecordReader {
 
   RecordReader(IStore& store, int size, Deadline deadline);
   // Stops waiting; returns within 0.3 s for our own stores, 1.2 s if their
-  // server does not answer.
+  // server does not answer, and by the deadline for those that are asked in
+  // turn.
   ~RecordReader();
   RecordReader(const RecordReader&) = delete;
   RecordReader& operator=(const RecordReader&) = delete;
 
   // Whether a missing record can be told from one that takes time.
   bool canPeek() const { return peekable_ != nullptr; }
+  // The ranks behind the first missing one have not been looked for.
+  bool asksInTurn() const { return inTurn_; }
 
   // All records that exist; nothing for each rank if !canPeek().
   std::vector<std::optional<Bytes>> peekAll();
@@ -51,7 +59,8 @@ class RecordReader {
   std::vector<Arrival> take();
 
   // Records that were there before, again; nothing where one has disappeared.
-  // Nothing at all while the store cannot be reached.
+  // Nothing at all while the store cannot be reached, or waits for a rank and
+  // is of those that are asked in turn.
   std::optional<std::vector<std::optional<Bytes>>> readAgain(
       const std::vector<int>& ranks);
 
@@ -63,7 +72,9 @@ class RecordReader {
   void run();
   void gatherByPeeking();
   void gatherByWaiting();
+  void gatherInTurn();
   bool waitForAll(std::chrono::milliseconds slice);
+  void failedAfter(std::chrono::milliseconds time, const std::exception& error);
   void sweep();
   void arrived(std::vector<Arrival> arrivals);
   bool stopped();
@@ -73,6 +84,7 @@ class RecordReader {
 
   IStore& store_;
   Store* const peekable_;
+  const bool inTurn_;
   const Deadline deadline_;
   std::vector<std::string> keys_;  // by rank
   std::vector<int> missing_;       // the gathering thread's
@@ -81,6 +93,7 @@ class RecordReader {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stop_ = false;  // by mutex_, as what follows
+  bool gathering_ = false;
   std::vector<Arrival> arrivals_;
   std::exception_ptr error_;
   std::string trouble_;

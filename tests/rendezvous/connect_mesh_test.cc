@@ -49,32 +49,6 @@ TEST_P(ConnectMesh, WhatAnEarlierRunLeftIsOverwritten) {
 INSTANTIATE_TEST_SUITE_P(All, ConnectMesh, testing::ValuesIn(allStoreKinds()),
                          [](const auto& info) { return info.param.name; });
 
-template <typename UserStore>
-class ConnectMeshByUserStore : public testing::Test {};
-using UserStores = testing::Types<PlainStore, TimedStore, V2Store>;
-TYPED_TEST_SUITE(ConnectMeshByUserStore, UserStores);
-
-TYPED_TEST(ConnectMeshByUserStore, EverySizeConnects) {
-  for (const int size : {1, 2, 3, 16}) {
-    UserMap map;
-    FakeNetwork network;
-    expectConnected(runJob(
-        network, size, [&] { return std::make_shared<TypeParam>(map); },
-        kLong));
-    EXPECT_EQ(map.sets, size == 1 ? 0 : size);
-  }
-}
-
-TYPED_TEST(ConnectMeshByUserStore, WhatAnEarlierRunLeftIsOverwritten) {
-  UserMap map;
-  FakeNetwork network;
-  for (const int size : {4, 4, 3, 6}) {
-    expectConnected(runJob(
-        network, size, [&] { return std::make_shared<TypeParam>(map); },
-        kLong));
-  }
-}
-
 TEST(ConnectMeshTest, ASingleRankNeedsNoStore) {
   BrokenStore store;
   FakeNetwork network;
@@ -82,19 +56,6 @@ TEST(ConnectMeshTest, ASingleRankNeedsNoStore) {
   rank.connect(store, kLong);
   EXPECT_EQ(rank.error, "");
   EXPECT_EQ(rank.mesh->profile()->hostOfRank, std::vector<int>{0});
-}
-
-TEST(ConnectMeshTest, ARankWritesOneSmallRecordAndReadsInBatches) {
-  constexpr int kSize = 32;
-  UserMap map;
-  FakeNetwork network;
-  expectConnected(runJob(
-      network, kSize, [&] { return std::make_shared<V2Store>(map); }, kLong));
-  EXPECT_EQ(map.sets, kSize);
-  EXPECT_LE(map.bytesWritten, size_t{kSize} * (192 + Record::kHeaderBytes));
-  // One wait, one multi_get (which waits), one look at the own record (wait
-  // and get), and for the slow ones some looks again; not one for each rank.
-  EXPECT_LT(map.calls, kSize * kSize / 2);
 }
 
 TEST(ConnectMeshTest, RanksConnectWhileOthersAreMissing) {

@@ -80,6 +80,51 @@ class TimedStore : public PlainStore {
   }
 };
 
+// Like the TCPStore of PyTorch 1.13: its server remembers a wait that has timed
+// out, and answers when the key is there, to whatever is asked next; and a call
+// holds a lock as long as it waits.
+class UnforgettingStore : public TimedStore {
+ public:
+  using TimedStore::TimedStore;
+  using TimedStore::wait;
+
+  void set(const std::string& key, const std::vector<char>& data) override {
+    const std::lock_guard lock(connection_);
+    TimedStore::set(key, data);
+  }
+
+  std::vector<char> get(const std::string& key) override {
+    const std::lock_guard lock(connection_);
+    expectNoAnswer();
+    return TimedStore::get(key);
+  }
+
+  void wait(const std::vector<std::string>& keys,
+            const std::chrono::milliseconds& timeout) override {
+    const std::lock_guard lock(connection_);
+    expectNoAnswer();
+    try {
+      waitFor(keys, timeout);
+    } catch (const std::runtime_error&) {
+      remembered_.insert(remembered_.end(), keys.begin(), keys.end());
+      throw;
+    }
+  }
+
+ private:
+  void expectNoAnswer() {
+    const std::lock_guard lock(map_.mutex);
+    for (const auto& key : remembered_) {
+      if (map_.values.contains(key)) {
+        throw std::runtime_error("user store: an answer that makes no sense");
+      }
+    }
+  }
+
+  std::recursive_mutex connection_;  // get() waits
+  std::vector<std::string> remembered_;
+};
+
 // Has the v2 calls that a mesh could use, but cannot peek.
 class V2Store : public TimedStore {
  public:

@@ -1,0 +1,102 @@
+// Ranks that find each other through stores as callers write them.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "rendezvous/connect_mesh.h"
+#include "rendezvous/record.h"
+#include "tests/rendezvous/mesh_job.h"
+#include "tests/rendezvous/user_stores.h"
+
+namespace gloo_test {
+
+namespace {
+
+using gloo::rendezvous::Record;
+using std::chrono::milliseconds;
+
+template <typename UserStore>
+class ConnectMeshByUserStore : public testing::Test {};
+using UserStores =
+    testing::Types<PlainStore, TimedStore, UnforgettingStore, V2Store>;
+TYPED_TEST_SUITE(ConnectMeshByUserStore, UserStores);
+
+TYPED_TEST(ConnectMeshByUserStore, EverySizeConnects) {
+  for (const int size : {1, 2, 3, 16}) {
+    UserMap map;
+    FakeNetwork network;
+    expectConnected(runJob(
+        network, size, [&] { return std::make_shared<TypeParam>(map); },
+        kLong));
+    EXPECT_EQ(map.sets, size == 1 ? 0 : size);
+  }
+}
+
+TYPED_TEST(ConnectMeshByUserStore, WhatAnEarlierRunLeftIsOverwritten) {
+  UserMap map;
+  FakeNetwork network;
+  for (const int size : {4, 4, 3, 6}) {
+    expectConnected(runJob(
+        network, size, [&] { return std::make_shared<TypeParam>(map); },
+        kLong));
+  }
+}
+
+// All who are there connect to each other, and to who comes later, though the
+// store is in use until then.
+TEST(ConnectMeshTest, AStoreThatRemembersWaitsIsAskedForEachRankOnce) {
+  for (const int late : {1, 2}) {
+    UserMap map;
+    FakeNetwork network;
+    std::vector<std::unique_ptr<MeshRank>> ranks;
+    std::vector<std::function<void()>> calls;
+    for (int rank = 0; rank < 3; rank++) {
+      ranks.push_back(std::make_unique<MeshRank>(network, rank, 3));
+      calls.emplace_back([&map, &rank = *ranks.back(), isLate = rank == late] {
+        if (isLate) {
+          std::this_thread::sleep_for(milliseconds(550));
+        }
+        UnforgettingStore store(map);
+        rank.connect(store, kLong);
+      });
+    }
+    runTogether(calls);
+    for (const auto& rank : ranks) {
+      EXPECT_EQ(rank->error, "");
+      EXPECT_LT(rank->seconds, 5);
+    }
+  }
+}
+
+TEST(ConnectMeshTest, AStoreThatIsAskedInTurnNamesTheFirstWhoNeverCame) {
+  UserMap map;
+  FakeNetwork network;
+  MeshRank zero(network, 0, 4);
+  MeshRank two(network, 2, 4);
+  const auto connect = [&map](MeshRank& rank) {
+    UnforgettingStore store(map);
+    rank.connect(store, milliseconds(300));
+  };
+  runTogether({[&] { connect(zero); }, [&] { connect(two); }});
+  EXPECT_TRUE(contains(zero.error, "Timed out")) << zero.error;
+  EXPECT_TRUE(contains(zero.error, "rank 1 never published")) << zero.error;
+  EXPECT_TRUE(contains(zero.error, "not asked for those behind")) << zero.error;
+  EXPECT_LT(zero.seconds, 1.3);
+}
+
+TEST(ConnectMeshTest, ARankWritesOneSmallRecordAndReadsInBatches) {
+  constexpr int kSize = 32;
+  UserMap map;
+  FakeNetwork network;
+  expectConnected(runJob(
+      network, kSize, [&] { return std::make_shared<V2Store>(map); }, kLong));
+  EXPECT_EQ(map.sets, kSize);
+  EXPECT_LE(map.bytesWritten, size_t{kSize} * (192 + Record::kHeaderBytes));
+  // One wait, one multi_get (which waits), one look at the own record (wait
+  // and get), and for the slow ones some looks again; not one for each rank.
+  EXPECT_LT(map.calls, kSize * kSize / 2);
+}
+
+}  // namespace
+
+}  // namespace gloo_test

@@ -12,8 +12,7 @@ namespace {
 
 // What one pair may have with the link at a time: two parts, or as many short
 // ones as keep a link busy while their completions are on their way. No
-// attribute of a device: more does not make a link busier, fewer leave it idle,
-// and what a link has no room for it keeps.
+// attribute: more makes no link busier, and what it has no room for it keeps.
 constexpr int kInLink = 16;
 constexpr int kPartWeight = 8;
 constexpr size_t kShortBytes = size_t{64} << 10;

@@ -107,6 +107,21 @@ TEST_F(VerbsRegisteringTest, OthersSendAndReceiveMeanwhile) {
       });
 }
 
+void expectReceived(const ContextPtr& context, const internal::Operation& op,
+                    const std::vector<char>& bytes) {
+  EXPECT_TRUE(internal::Channel::of(*context).waitUntil(
+      [&] { return !op.pending(); }, Deadline()));
+  EXPECT_EQ(mismatch(5, bytes.data(), kLong), kLong);
+}
+
+// With what expectReceived() looks for.
+void answer(const ContextPtr& context) {
+  pingPong(context);
+  Message out(context, pattern(5, kLong));
+  out.buffer->send(0, 1);
+  EXPECT_TRUE(out.buffer->waitSend());
+}
+
 // As collectives do.
 TEST_F(VerbsRegisteringTest, AndWhileACollectivesMemoryIsRegistered) {
   std::vector<char> bytes(kLong);
@@ -120,17 +135,10 @@ TEST_F(VerbsRegisteringTest, AndWhileACollectivesMemoryIsRegistered) {
       },
       &pingPong,
       [&](const ContextPtr& context) {
-        EXPECT_TRUE(internal::Channel::of(*context).waitUntil(
-            [&] { return !op.pending(); }, Deadline()));
-        EXPECT_EQ(mismatch(5, bytes.data(), kLong), kLong);
+        expectReceived(context, op, bytes);
         kept.reset();
       },
-      [](const ContextPtr& context) {
-        pingPong(context);
-        Message out(context, pattern(5, kLong));
-        out.buffer->send(0, 1);
-        EXPECT_TRUE(out.buffer->waitSend());
-      });
+      &answer);
 }
 
 TEST_F(VerbsRegisteringTest, TwoThreadsRegisterTheSameMemoryOnce) {
@@ -265,17 +273,10 @@ TEST_F(VerbsRegisteringTest, AnotherBufferOverTheSameVectorEndsMeanwhile) {
         pingPong(context);
       },
       [&](const ContextPtr& context) {
-        EXPECT_TRUE(internal::Channel::of(*context).waitUntil(
-            [&] { return !op.pending(); }, Deadline()));
-        EXPECT_EQ(mismatch(5, bytes.data(), kLong), kLong);
+        expectReceived(context, op, bytes);
         kept.reset();
       },
-      [](const ContextPtr& context) {
-        pingPong(context);
-        Message out(context, pattern(5, kLong));
-        out.buffer->send(0, 1);
-        EXPECT_TRUE(out.buffer->waitSend());
-      });
+      &answer);
 }
 
 // Its bytes are in memory that a longer buffer covers, which goes meanwhile.

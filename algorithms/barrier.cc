@@ -4,6 +4,7 @@
 #include "gloo/allreduce.h"
 #include "gloo/barrier_all_to_all.h"
 #include "gloo/barrier_all_to_one.h"
+#include "gloo/internal/fork.h"
 #include "gloo/internal/persistent.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -16,11 +17,13 @@ void barrier(const BarrierOptions& opts) {
   }
   const internal::CollectiveCall& call = opts.call();
   // The token stands for "heard of", so joining two of them changes no byte.
-  static const AllreduceOptions::Func kJoin = [](void*, const void*,
-                                                 const void*, size_t) {};
+  const AllreduceOptions::Func& join = internal::madeOnce([] {
+    return AllreduceOptions::Func(
+        [](void*, const void*, const void*, size_t) {});
+  });
   char token = 0;
   Arguments arguments = argumentsOf(call, kBarrierSlotPrefix);
-  arguments.function = &kJoin;
+  arguments.function = &join;
   arguments.output = &token;
   Request request;
   request.collective = Collective::kBarrier;

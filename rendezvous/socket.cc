@@ -32,7 +32,10 @@ struct Descriptors {
   std::atomic<int> generation{0};
 };
 
-Descriptors& descriptors();
+Descriptors& descriptors() {
+  static Descriptors* const all = std::make_unique<Descriptors>().release();
+  return *all;
+}
 
 void afterForkInChild() {
   Descriptors& all = descriptors();
@@ -44,14 +47,10 @@ void afterForkInChild() {
   all.mutex.unlock();
 }
 
-Descriptors& descriptors() {
-  static Descriptors* const all = [] {
+// At load time: a fork waits for the static above as well.
+[[maybe_unused]] const int installed =
     pthread_atfork([] { descriptors().mutex.lock(); },
                    [] { descriptors().mutex.unlock(); }, &afterForkInChild);
-    return std::make_unique<Descriptors>().release();
-  }();
-  return *all;
-}
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 

@@ -9,6 +9,8 @@
 #include <sstream>
 #include <system_error>
 
+#include "gloo/internal/fork.h"
+
 GLOO_NAMESPACE_BEGIN
 namespace {
 
@@ -62,15 +64,14 @@ std::string busIdOf(const fs::path& deviceClass, const std::string& name) {
 }  // namespace
 
 const std::set<std::string>& kernelModules() {
-  static const std::set<std::string> modules = [] {
+  return internal::madeOnce([] {
     std::set<std::string> names;
     std::ifstream file("/proc/modules");
     for (std::string line; std::getline(file, line);) {
       names.insert(line.substr(0, line.find(' ')));
     }
     return names;
-  }();
-  return modules;
+  });
 }
 
 std::vector<std::string> pciDevices(PCIClassMatch match) {

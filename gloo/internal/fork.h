@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 
 #include "gloo/config.h"
 
@@ -67,6 +68,25 @@ T& instanceOfProcess() {
     }
   }
   return found->value;
+}
+
+// What `make` returned at the first call, in forked children too. Never
+// destroyed. Thread-safe and lock-free, unlike the first use of a function's
+// static: a child forked during that by another thread waits for it forever. Of
+// threads that come at once each calls `make`, a lambda of its own for each
+// value, and all get the same result.
+template <typename Make>
+const auto& madeOnce(const Make& make) {
+  using T = std::invoke_result_t<const Make&>;
+  static std::atomic<const T*> made{nullptr};
+  const T* found = made.load();
+  if (found == nullptr) [[unlikely]] {
+    auto fresh = std::make_unique<const T>(make());
+    if (made.compare_exchange_strong(found, fresh.get())) {
+      found = fresh.release();
+    }
+  }
+  return *found;
 }
 
 }  // namespace internal

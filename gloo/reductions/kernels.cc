@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "gloo/internal/fork.h"
 #include "gloo/math.h"
 #include "gloo/reductions/find.h"
 
@@ -40,7 +41,7 @@ void addAll(std::vector<Known>& all) {
 
 // Sorted by address.
 const std::vector<Known>& knownFunctions() {
-  static const std::vector<Known> known = [] {
+  return madeOnce([] {
     std::vector<Known> all;
     addAll<char, signed char, unsigned char, short, unsigned short, int,
            unsigned int, long, unsigned long, long long, unsigned long long,
@@ -49,8 +50,7 @@ const std::vector<Known>& knownFunctions() {
     addSums<std::complex<double>>(all);
     std::sort(all.begin(), all.end(), before);
     return all;
-  }();
-  return known;
+  });
 }
 
 // Null: it is none of ours.

@@ -12,6 +12,7 @@
 
 #include "gloo/common/error.h"
 #include "gloo/common/logging.h"
+#include "gloo/internal/fork.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -78,7 +79,7 @@ int futexWaitv(const void* words, size_t count, const timespec* until) {
 
 // Asked with a word that has another value: it answers at once.
 bool FutexWords::supported() {
-  static const bool atFirst = [] {
+  const bool atFirst = internal::madeOnce([] {
     const std::atomic<uint32_t> zero{0};
     FutexWords one;
     one.add(zero, 1, true);
@@ -88,7 +89,7 @@ bool FutexWords::supported() {
                  std::strerror(error));
     }
     return error == EAGAIN;
-  }();
+  });
   return atFirst && !waitvFails.load(std::memory_order_relaxed);
 }
 

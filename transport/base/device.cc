@@ -10,6 +10,7 @@
 
 #include "gloo/common/env.h"
 #include "gloo/common/error.h"
+#include "gloo/internal/fork.h"
 #include "gloo/internal/hash.h"
 #include "transport/base/context.h"
 
@@ -82,12 +83,12 @@ bool Device::poll() {
 }
 
 uint64_t hostIdentity() {
-  static const std::string kernel = [] {
+  const std::string& kernel = internal::madeOnce([] {
     std::ifstream file("/proc/sys/kernel/random/boot_id");
     std::string text;
     file >> text;
     return text.empty() ? std::to_string(randomNonce()) : text;
-  }();
+  });
   // All 64 bits tell hosts apart.
   return internal::mixed(
       internal::fnv1a(kernel + Environment::fromEnvironment().hostId));

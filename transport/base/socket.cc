@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "gloo/common/error.h"
+#include "gloo/internal/fork.h"
 #include "transport/base/fork.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -40,15 +41,14 @@ void setCongestionControl(int socket, std::string_view name) {
 
 // The system's, for a connection to another host.
 const std::string& usualCongestionControl() {
-  static const std::string usual = [] {
+  return internal::madeOnce([] {
     const UniqueFd socket(::socket(AF_INET, kSocketType, 0));
     char name[16] = {};  // TCP_CA_NAME_MAX
     socklen_t length = sizeof(name) - 1;
     (void)::getsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, name,
                        &length);
     return std::string(name);
-  }();
-  return usual;
+  });
 }
 
 bool endsOnThisHost(int socket) {

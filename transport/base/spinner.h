@@ -7,6 +7,7 @@
 
 #include "gloo/common/deadline.h"
 #include "gloo/config.h"
+#include "gloo/internal/fork.h"
 #include "transport/base/progress.h"
 #include "transport/base/yielder.h"
 
@@ -22,7 +23,7 @@ class ProgressDomain::Spinner {
   // More rounds where the clock is a device's, to be read by a system call (as
   // in most guests): a look may then cost more than a message. Measured once.
   static int roundsPerLook() {
-    static const int rounds = [] {
+    return internal::madeOnce([] {
       auto least = Clock::duration::max();
       for (int i = 0; i < 8; i++) {
         const auto before = Clock::now();
@@ -30,8 +31,7 @@ class ProgressDomain::Spinner {
       }
       const auto times = least / kCheapLook;
       return kLookEvery * static_cast<int>(std::clamp<int64_t>(times, 1, 64));
-    }();
-    return rounds;
+    });
   }
 
   enum class Next { kPoll, kYield, kBlock };

@@ -10,6 +10,7 @@
 #include <atomic>
 
 #include "gloo/common/string.h"
+#include "gloo/internal/fork.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -106,9 +107,10 @@ const Topology& Topology::instance() {
     return *other;
   }
   // Never destroyed: contexts take leave when the process exits.
-  static const auto* const topology =
-      hasSeveralNodes() ? new Topology("") : new Topology;
-  return *topology;
+  return *internal::madeOnce([] {
+    return std::unique_ptr<Topology>(hasSeveralNodes() ? new Topology("")
+                                                       : new Topology);
+  });
 }
 
 int Topology::cores() const { return impl_ ? impl_->count(HWLOC_OBJ_CORE) : 0; }
@@ -179,8 +181,8 @@ const Topology& Topology::instance() {
   if (const Topology* other = replaced.load(std::memory_order_acquire)) {
     return *other;
   }
-  static const Topology topology("");
-  return topology;
+  return *internal::madeOnce(
+      [] { return std::unique_ptr<Topology>(new Topology("")); });
 }
 
 int Topology::cores() const { return 0; }

@@ -312,7 +312,7 @@ Dispute decodeDispute(std::span<const char> bytes) {
 }
 
 uint32_t crc32c(std::span<const char> bytes) {
-  static const auto table = [] {
+  static constexpr auto kTable = [] {
     std::array<uint32_t, 256> t{};
     for (uint32_t i = 0; i < 256; i++) {
       uint32_t c = i;
@@ -325,7 +325,7 @@ uint32_t crc32c(std::span<const char> bytes) {
   }();
   uint32_t crc = 0xffffffffu;
   for (const char byte : bytes) {
-    crc = table[(crc ^ static_cast<uint8_t>(byte)) & 0xff] ^ (crc >> 8);
+    crc = kTable[(crc ^ static_cast<uint8_t>(byte)) & 0xff] ^ (crc >> 8);
   }
   return crc ^ 0xffffffffu;
 }

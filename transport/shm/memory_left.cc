@@ -1,16 +1,18 @@
 #include "transport/shm/memory_left.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <fstream>
 #include <limits>
 #include <new>
 #include <optional>
+#include <span>
 #include <string_view>
-#include <vector>
 
 #include "gloo/common/error.h"
 #include "gloo/internal/cgroups.h"
+#include "gloo/internal/fork.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
@@ -24,9 +26,12 @@ uint64_t sum(uint64_t a, uint64_t b) {
 
 uint64_t difference(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
+template <size_t N>
+using Names = std::array<std::string_view, N>;
+
 // The numbers behind these names, added up; nothing if there is none.
 std::optional<uint64_t> sumOf(const std::string& path,
-                              const std::vector<std::string_view>& names) {
+                              std::span<const std::string_view> names) {
   std::ifstream file(path);
   std::optional<uint64_t> all;
   for (std::string name; file >> name;) {
@@ -57,28 +62,21 @@ struct Version {
   bool swapIsApart;
   // Files in memory that the kernel drops, rather than end anybody. Those of
   // tmpfs, as ours are, count elsewhere.
-  std::vector<std::string_view> files;
+  Names<2> files;
 };
 
-const Version& first() {
-  static const Version version{"/memory.limit_in_bytes",
-                               "/memory.usage_in_bytes",
-                               "/memory.memsw.limit_in_bytes",
-                               "/memory.memsw.usage_in_bytes",
-                               false,
-                               {"total_inactive_file", "total_active_file"}};
-  return version;
-}
-
-const Version& second() {
-  static const Version version{"/memory.max",
-                               "/memory.current",
-                               "/memory.swap.max",
-                               "/memory.swap.current",
-                               true,
-                               {"inactive_file", "active_file"}};
-  return version;
-}
+constexpr Version kFirst{"/memory.limit_in_bytes",
+                         "/memory.usage_in_bytes",
+                         "/memory.memsw.limit_in_bytes",
+                         "/memory.memsw.usage_in_bytes",
+                         false,
+                         {"total_inactive_file", "total_active_file"}};
+constexpr Version kSecond{"/memory.max",
+                          "/memory.current",
+                          "/memory.swap.max",
+                          "/memory.swap.current",
+                          true,
+                          {"inactive_file", "active_file"}};
 
 uint64_t leftIn(const std::string& group, const Version& version,
                 uint64_t swap) {
@@ -102,20 +100,19 @@ uint64_t leftIn(const std::string& group, const Version& version,
 
 uint64_t memoryLeft(const std::string& root) {
   const std::string machine = root + "/proc/meminfo";
-  const uint64_t swap = 1024 * sumOf(machine, {"SwapFree:"}).value_or(0);
-  const auto available = sumOf(machine, {"MemAvailable:"});
+  const uint64_t swap =
+      1024 * sumOf(machine, Names<1>{"SwapFree:"}).value_or(0);
+  const auto available = sumOf(machine, Names<1>{"MemAvailable:"});
   uint64_t left = available ? sum(1024 * *available, swap) : kUnlimited;
   for (const internal::Cgroup& group : internal::cgroupsOf("memory", root)) {
-    left = std::min(
-        left,
-        leftIn(group.directory, group.version == 1 ? first() : second(), swap));
+    left = std::min(left, leftIn(group.directory,
+                                 group.version == 1 ? kFirst : kSecond, swap));
   }
   return left;
 }
 
 MemoryBudget& MemoryBudget::instance() {
-  static MemoryBudget budget;
-  return budget;
+  return internal::instanceOfProcess<MemoryBudget>();
 }
 
 // Other ranks of the host take of it at the same time: those of 128 ranks have

@@ -126,6 +126,8 @@ TEST(ShmForkTest, AForkedChildLetsGoOfNothing) {
   ranks.joinAll();
 }
 
+#ifndef GLOO_TEST_THREAD_SANITIZED  // which lets no such child have threads
+
 // Until the last value of both ranks is 1.
 void reduceAllTheTime(const ContextPtr& context,
                       const std::atomic<int>& value) {
@@ -155,8 +157,6 @@ TEST(ShmForkTest, AChildDestroysWhatThreadsOfItsParentUse) {
     other.join();
   });
 }
-
-#ifndef GLOO_TEST_THREAD_SANITIZED  // which lets no such child have threads
 
 bool reducesAmongThreads() {
   spawnContexts(

@@ -5,7 +5,11 @@
 #include <cstring>
 #include <vector>
 
+#include "gloo/allgather.h"
+#include "gloo/allreduce.h"
 #include "gloo/context.h"
+#include "gloo/reduce.h"
+#include "gloo/reduce_scatter.h"
 #include "gloo/transport/shm/device.h"
 #include "tests/algorithms/lanes.h"
 #include "tests/support/collectives.h"

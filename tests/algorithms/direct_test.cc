@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "gloo/allreduce.h"
 #include "gloo/barrier.h"
 #include "gloo/context.h"
 #include "gloo/internal/statistics.h"

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "gloo/allreduce.h"
 #include "gloo/common/error.h"
 #include "gloo/common/string.h"
 #include "gloo/rendezvous/context.h"

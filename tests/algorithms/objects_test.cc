@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "gloo/allgather_ring.h"
+#include "gloo/allreduce.h"
 #include "gloo/allreduce_bcube.h"
 #include "gloo/allreduce_halving_doubling.h"
 #include "gloo/allreduce_local.h"
@@ -12,6 +13,9 @@
 #include "gloo/allreduce_ring_chunked.h"
 #include "gloo/broadcast_one_to_all.h"
 #include "gloo/pairwise_exchange.h"
+#include "gloo/reduce.h"
+#include "gloo/reduce_scatter.h"
+#include "gloo/reduce_scatterv.h"
 #include "tests/algorithms/worlds.h"
 #include "tests/support/collectives.h"
 

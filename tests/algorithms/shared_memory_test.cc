@@ -13,7 +13,9 @@
 #include <random>
 #include <thread>
 
+#include "gloo/allreduce.h"
 #include "gloo/barrier.h"
+#include "gloo/broadcast.h"
 #include "gloo/common/error.h"
 #include "gloo/context.h"
 #include "gloo/transport/shm/allocate.h"

@@ -11,7 +11,9 @@
 #include <string>
 #include <thread>
 
+#include "gloo/allreduce.h"
 #include "gloo/barrier.h"
+#include "gloo/broadcast.h"
 #include "gloo/context.h"
 #include "tests/support/collectives.h"
 #include "tests/support/process_group.h"

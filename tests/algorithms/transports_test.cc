@@ -8,10 +8,16 @@
 #include <random>
 #include <thread>
 
+#include "gloo/allgather.h"
+#include "gloo/allreduce.h"
+#include "gloo/alltoallv.h"
 #include "gloo/barrier.h"
 #include "gloo/common/error.h"
 #include "gloo/context.h"
+#include "gloo/gather.h"
+#include "gloo/scatter.h"
 #include "tests/support/collectives.h"
+#include "tests/support/collectives/checks.h"
 #include "tests/support/transports.h"
 
 GLOO_NAMESPACE_BEGIN

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "gloo/allreduce.h"
 #include "gloo/context.h"
 #include "gloo/transport/shm/allocate.h"
 #include "tests/support/collectives.h"

@@ -4,12 +4,23 @@
 #include <climits>
 #include <cstdint>
 
+#include "gloo/allgather.h"
 #include "gloo/allgather_ring.h"
+#include "gloo/allgatherv.h"
+#include "gloo/allreduce.h"
 #include "gloo/allreduce_local.h"
 #include "gloo/allreduce_ring.h"
+#include "gloo/alltoall.h"
+#include "gloo/alltoallv.h"
 #include "gloo/broadcast_one_to_all.h"
 #include "gloo/common/logging.h"
+#include "gloo/gather.h"
+#include "gloo/gatherv.h"
 #include "gloo/pairwise_exchange.h"
+#include "gloo/reduce.h"
+#include "gloo/reduce_scatter.h"
+#include "gloo/reduce_scatterv.h"
+#include "gloo/scatter.h"
 #include "tests/algorithms/worlds.h"
 #include "tests/support/collectives.h"
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "gloo/allgather.h"
+#include "gloo/allreduce.h"
 #include "gloo/barrier.h"
 #include "gloo/internal/channel.h"
 #include "gloo/internal/collective_state.h"

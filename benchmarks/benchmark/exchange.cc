@@ -17,28 +17,34 @@ Traffic blocks(int size) { return {double(size), othersShare(size)}; }
 Traffic whole(int size) { return {1, othersShare(size)}; }
 
 // The output holds each rank's inputs one after another.
-class GatherShape : public VectorBenchmark<float> {
+template <typename T>
+class GatherShape : public VectorBenchmark<T> {
  public:
-  using VectorBenchmark::VectorBenchmark;
+  using VectorBenchmark<T>::VectorBenchmark;
 
  protected:
-  float* addGathered() {
-    return addOutput(elements_ * size_t(size()) * size_t(options_.inputs));
+  T* addGathered() {
+    return this->addOutput(this->elements_ * size_t(this->size()) *
+                           size_t(this->options_.inputs));
   }
-  void expect(Checker<float>& checker) const override {
-    for (int i = 0; i < size() * options_.inputs; i++) {
-      checker.isInput(results()[0].subspan(elements_ * size_t(i), elements_),
-                      i / options_.inputs, i % options_.inputs);
+  void expect(Checker<T>& checker) const override {
+    for (int i = 0; i < this->size() * this->options_.inputs; i++) {
+      checker.isInput(this->results()[0].subspan(this->elements_ * size_t(i),
+                                                 this->elements_),
+                      i / this->options_.inputs, i % this->options_.inputs);
     }
   }
 };
 
-class Allgather : public GatherShape {
+template <typename T>
+class Allgather : public GatherShape<T> {
  public:
   explicit Allgather(const Setup& setup)
-      : GatherShape(setup), allgatherOptions_(setup.context) {
-    allgatherOptions_.setInput(addInput(elements_), elements_);
-    allgatherOptions_.setOutput(addGathered(), elements_ * size_t(size()));
+      : GatherShape<T>(setup), allgatherOptions_(setup.context) {
+    allgatherOptions_.setInput(this->addInput(this->elements_),
+                               this->elements_);
+    allgatherOptions_.setOutput(this->addGathered(),
+                                this->elements_ * size_t(this->size()));
   }
   void run() override { gloo::allgather(allgatherOptions_); }
 
@@ -46,13 +52,16 @@ class Allgather : public GatherShape {
   gloo::AllgatherOptions allgatherOptions_;
 };
 
-class Allgatherv : public GatherShape {
+template <typename T>
+class Allgatherv : public GatherShape<T> {
  public:
   explicit Allgatherv(const Setup& setup)
-      : GatherShape(setup), allgathervOptions_(setup.context) {
-    allgathervOptions_.setInput(addInput(elements_), elements_);
+      : GatherShape<T>(setup), allgathervOptions_(setup.context) {
+    allgathervOptions_.setInput(this->addInput(this->elements_),
+                                this->elements_);
     allgathervOptions_.setOutput(
-        addGathered(), std::vector<size_t>(size_t(size()), elements_));
+        this->addGathered(),
+        std::vector<size_t>(size_t(this->size()), this->elements_));
   }
   void run() override { gloo::allgatherv(allgathervOptions_); }
 
@@ -60,42 +69,46 @@ class Allgatherv : public GatherShape {
   gloo::AllgathervOptions allgathervOptions_;
 };
 
-class AllgatherRing : public GatherShape {
+template <typename T>
+class AllgatherRing : public GatherShape<T> {
  public:
-  explicit AllgatherRing(const Setup& setup) : GatherShape(setup) {
-    std::vector<const float*> inputs;
-    for (int i = 0; i < options_.inputs; i++) {
-      inputs.push_back(addInput(elements_));
+  explicit AllgatherRing(const Setup& setup) : GatherShape<T>(setup) {
+    std::vector<const T*> inputs;
+    for (int i = 0; i < this->options_.inputs; i++) {
+      inputs.push_back(this->addInput(this->elements_));
     }
-    algorithm_ = std::make_unique<gloo::AllgatherRing<float>>(
-        setup.context, inputs, addGathered(), int(elements_));
+    algorithm_ = std::make_unique<gloo::AllgatherRing<T>>(
+        setup.context, inputs, this->addGathered(), int(this->elements_));
   }
   void run() override { algorithm_->run(); }
 
  private:
-  std::unique_ptr<gloo::AllgatherRing<float>> algorithm_;
+  std::unique_ptr<gloo::AllgatherRing<T>> algorithm_;
 };
 
-class AlltoallShape : public VectorBenchmark<float> {
+template <typename T>
+class AlltoallShape : public VectorBenchmark<T> {
  public:
-  using VectorBenchmark::VectorBenchmark;
+  using VectorBenchmark<T>::VectorBenchmark;
 
  protected:
-  size_t total() const { return elements_ * size_t(size()); }
-  void expect(Checker<float>& checker) const override {
-    for (int from = 0; from < size(); from++) {
-      checker.isInput(results()[0].subspan(elements_ * size_t(from), elements_),
-                      from, 0, elements_ * size_t(rank()));
+  size_t total() const { return this->elements_ * size_t(this->size()); }
+  void expect(Checker<T>& checker) const override {
+    for (int from = 0; from < this->size(); from++) {
+      checker.isInput(this->results()[0].subspan(this->elements_ * size_t(from),
+                                                 this->elements_),
+                      from, 0, this->elements_ * size_t(this->rank()));
     }
   }
 };
 
-class Alltoall : public AlltoallShape {
+template <typename T>
+class Alltoall : public AlltoallShape<T> {
  public:
   explicit Alltoall(const Setup& setup)
-      : AlltoallShape(setup), alltoallOptions_(setup.context) {
-    alltoallOptions_.setInput(addInput(total()), total());
-    alltoallOptions_.setOutput(addOutput(total()), total());
+      : AlltoallShape<T>(setup), alltoallOptions_(setup.context) {
+    alltoallOptions_.setInput(this->addInput(this->total()), this->total());
+    alltoallOptions_.setOutput(this->addOutput(this->total()), this->total());
   }
   void run() override { gloo::alltoall(alltoallOptions_); }
 
@@ -103,14 +116,15 @@ class Alltoall : public AlltoallShape {
   gloo::AlltoallOptions alltoallOptions_;
 };
 
-class Alltoallv : public AlltoallShape {
+template <typename T>
+class Alltoallv : public AlltoallShape<T> {
  public:
   explicit Alltoallv(const Setup& setup)
-      : AlltoallShape(setup), alltoallvOptions_(setup.context) {
-    const auto block = static_cast<int64_t>(elements_);
+      : AlltoallShape<T>(setup), alltoallvOptions_(setup.context) {
+    const auto block = static_cast<int64_t>(this->elements_);
     const std::vector<int64_t> counts(setup.context->size, block);
-    alltoallvOptions_.setInput(addInput(total()), counts);
-    alltoallvOptions_.setOutput(addOutput(total()), counts);
+    alltoallvOptions_.setInput(this->addInput(this->total()), counts);
+    alltoallvOptions_.setOutput(this->addOutput(this->total()), counts);
   }
   void run() override { gloo::alltoallv(alltoallvOptions_); }
 
@@ -119,53 +133,57 @@ class Alltoallv : public AlltoallShape {
 };
 
 // Rank r's share is at the front of its vector afterwards.
-class ReduceScatter : public VectorBenchmark<float> {
+template <typename T>
+class ReduceScatter : public VectorBenchmark<T> {
  public:
-  explicit ReduceScatter(const Setup& setup) : VectorBenchmark(setup) {
-    const size_t share = elements_ / size_t(size());
-    const size_t extra = elements_ % size_t(size());
+  explicit ReduceScatter(const Setup& setup) : VectorBenchmark<T>(setup) {
+    const size_t share = this->elements_ / size_t(this->size());
+    const size_t extra = this->elements_ % size_t(this->size());
     std::vector<int> counts;
     size_t before = 0;
-    for (size_t r = 0; r < size_t(size()); r++) {
+    for (size_t r = 0; r < size_t(this->size()); r++) {
       const size_t count = share + (r < extra ? 1 : 0);
-      offset_ = int(r) == rank() ? before : offset_;
+      offset_ = int(r) == this->rank() ? before : offset_;
       counts.push_back(int(count));
       before += count;
     }
-    float* data = addInput(elements_);
-    addResult(std::span<const float>(data, size_t(counts[size_t(rank())])));
-    algorithm_ = std::make_unique<gloo::ReduceScatterHalvingDoubling<float>>(
-        setup.context, std::vector<float*>{data}, int(elements_), counts);
+    T* data = this->addInput(this->elements_);
+    this->addResult(
+        std::span<const T>(data, size_t(counts[size_t(this->rank())])));
+    algorithm_ = std::make_unique<gloo::ReduceScatterHalvingDoubling<T>>(
+        setup.context, std::vector<T*>{data}, int(this->elements_), counts);
   }
   void run() override { algorithm_->run(); }
 
  protected:
-  void expect(Checker<float>& checker) const override {
-    checker.isSum(results()[0], offset_);
+  void expect(Checker<T>& checker) const override {
+    checker.isSum(this->results()[0], offset_);
   }
 
  private:
   size_t offset_ = 0;
-  std::unique_ptr<gloo::ReduceScatterHalvingDoubling<float>> algorithm_;
+  std::unique_ptr<gloo::ReduceScatterHalvingDoubling<T>> algorithm_;
 };
 
 // The first elements, as many as are a multiple of the ranks.
-class NewReduceScatter : public VectorBenchmark<float> {
+template <typename T>
+class NewReduceScatter : public VectorBenchmark<T> {
  public:
   explicit NewReduceScatter(const Setup& setup)
-      : VectorBenchmark(setup), scatterOptions_(setup.context) {
-    void (*const sum)(void*, const void*, const void*, size_t) =
-        &gloo::sum<float>;
-    const size_t part = elements_ / size_t(size());
-    scatterOptions_.setInput(addInput(elements_), part * size_t(size()));
-    scatterOptions_.setOutput(addOutput(part), part);
+      : VectorBenchmark<T>(setup), scatterOptions_(setup.context) {
+    void (*const sum)(void*, const void*, const void*, size_t) = &gloo::sum<T>;
+    const size_t part = this->elements_ / size_t(this->size());
+    scatterOptions_.setInput(this->addInput(this->elements_),
+                             part * size_t(this->size()));
+    scatterOptions_.setOutput(this->addOutput(part), part);
     scatterOptions_.setReduceFunction(sum);
   }
   void run() override { gloo::reduce_scatter(scatterOptions_); }
 
  protected:
-  void expect(Checker<float>& checker) const override {
-    checker.isSum(results()[0], results()[0].size() * size_t(rank()));
+  void expect(Checker<T>& checker) const override {
+    checker.isSum(this->results()[0],
+                  this->results()[0].size() * size_t(this->rank()));
   }
 
  private:
@@ -173,25 +191,27 @@ class NewReduceScatter : public VectorBenchmark<float> {
 };
 
 // Its data is its own.
-class PairwiseExchange : public VectorBenchmark<float> {
+template <typename T>
+class PairwiseExchange : public VectorBenchmark<T> {
  public:
   explicit PairwiseExchange(const Setup& setup)
-      : VectorBenchmark(setup),
+      : VectorBenchmark<T>(setup),
         algorithm_(std::make_unique<gloo::PairwiseExchange>(
-            setup.context, int(elements_ * sizeof(float)),
-            options_.destinations)) {}
+            setup.context, int(this->elements_ * sizeof(T)),
+            this->options_.destinations)) {}
   void run() override { algorithm_->run(); }
 
  protected:
-  void expect(Checker<float>&) const override {}
+  void expect(Checker<T>&) const override {}
 
  private:
   const std::unique_ptr<gloo::PairwiseExchange> algorithm_;
 };
 
-template <typename B>
+template <template <typename> typename B>
 void enable(Entry& entry, TrafficOf traffic) {
-  entry.makeFloat = make<B>;
+  entry.makeFloat = make<B<float>>;
+  entry.makeHalf = make<B<gloo::float16>>;
   entry.traffic = traffic;
 }
 

@@ -8,15 +8,16 @@ namespace {
 
 constexpr uint8_t kSlotPrefix = 0x40;  // the library's own end at 0x08
 
-class Messages : public VectorBenchmark<float> {
+template <typename T>
+class Messages : public VectorBenchmark<T> {
  public:
   explicit Messages(const Setup& setup)
-      : VectorBenchmark(setup),
+      : VectorBenchmark<T>(setup),
         slot_(gloo::Slot::build(kSlotPrefix, 0)),
-        out_(setup.context->createUnboundBuffer(addInput(elements_),
-                                                elements_ * sizeof(float))),
-        in_(setup.context->createUnboundBuffer(addOutput(elements_),
-                                               elements_ * sizeof(float))) {}
+        out_(setup.context->createUnboundBuffer(this->addInput(this->elements_),
+                                                this->elements_ * sizeof(T))),
+        in_(setup.context->createUnboundBuffer(this->addOutput(this->elements_),
+                                               this->elements_ * sizeof(T))) {}
 
  protected:
   const uint64_t slot_;
@@ -25,59 +26,61 @@ class Messages : public VectorBenchmark<float> {
 };
 
 // Rank 2k sends to rank 2k + 1, which answers with its own vector.
-class RoundTrip : public Messages {
+template <typename T>
+class RoundTrip : public Messages<T> {
  public:
-  using Messages::Messages;
+  using Messages<T>::Messages;
   void run() override {
-    if (peer() >= size()) {
+    if (peer() >= this->size()) {
       return;  // the last of an odd number of ranks
     }
-    if (rank() % 2 == 0) {
-      out_->send(peer(), slot_);
-      in_->recv(peer(), slot_);
-      in_->waitRecv();
-      out_->waitSend();
+    if (this->rank() % 2 == 0) {
+      this->out_->send(peer(), this->slot_);
+      this->in_->recv(peer(), this->slot_);
+      this->in_->waitRecv();
+      this->out_->waitSend();
     } else {
-      in_->recv(peer(), slot_);
-      in_->waitRecv();
-      out_->send(peer(), slot_);
-      out_->waitSend();
+      this->in_->recv(peer(), this->slot_);
+      this->in_->waitRecv();
+      this->out_->send(peer(), this->slot_);
+      this->out_->waitSend();
     }
   }
 
  protected:
-  int peer() const { return rank() ^ 1; }
-  void expect(Checker<float>& checker) const override {
-    if (peer() < size()) {
-      checker.isInput(results()[0], peer(), 0);
+  int peer() const { return this->rank() ^ 1; }
+  void expect(Checker<T>& checker) const override {
+    if (peer() < this->size()) {
+      checker.isInput(this->results()[0], peer(), 0);
     }
   }
 };
 
 // To the right neighbour, from the left one, --messages times.
-template <bool kWaitForEach>
-class Stress : public Messages {
+template <typename T, bool kWaitForEach>
+class Stress : public Messages<T> {
  public:
-  using Messages::Messages;
+  using Messages<T>::Messages;
   void run() override {
-    const int right = (rank() + 1) % size();
-    const int left = (rank() + size() - 1) % size();
-    const int batch = kWaitForEach ? 1 : options_.messages;
-    for (int done = 0; done < options_.messages; done += batch) {
+    const int right = (this->rank() + 1) % this->size();
+    const int left = (this->rank() + this->size() - 1) % this->size();
+    const int batch = kWaitForEach ? 1 : this->options_.messages;
+    for (int done = 0; done < this->options_.messages; done += batch) {
       for (int i = 0; i < batch; i++) {
-        in_->recv(left, slot_);
-        out_->send(right, slot_);
+        this->in_->recv(left, this->slot_);
+        this->out_->send(right, this->slot_);
       }
       for (int i = 0; i < batch; i++) {
-        in_->waitRecv();
-        out_->waitSend();
+        this->in_->waitRecv();
+        this->out_->waitSend();
       }
     }
   }
 
  protected:
-  void expect(Checker<float>& checker) const override {
-    checker.isInput(results()[0], (rank() + size() - 1) % size(), 0);
+  void expect(Checker<T>& checker) const override {
+    checker.isInput(this->results()[0],
+                    (this->rank() + this->size() - 1) % this->size(), 0);
   }
 };
 
@@ -89,17 +92,20 @@ Traffic oneWay(int) { return {1, 1}; }
 std::vector<Entry> messageBenchmarks() {
   return {{.name = "sendrecv_roundtrip",
            .help = "there and back between ranks 2k and 2k + 1",
-           .makeFloat = make<RoundTrip>,
+           .makeFloat = make<RoundTrip<float>>,
+           .makeHalf = make<RoundTrip<gloo::float16>>,
            .traffic = bothWays,
            .minRanks = 2},
           {.name = "sendrecv_stress",
            .help = "--messages to the right, each waited for",
-           .makeFloat = make<Stress<true>>,
+           .makeFloat = make<Stress<float, true>>,
+           .makeHalf = make<Stress<gloo::float16, true>>,
            .traffic = oneWay,
            .minRanks = 2},
           {.name = "isendirecv_stress",
            .help = "--messages to the right, all in flight at once",
-           .makeFloat = make<Stress<false>>,
+           .makeFloat = make<Stress<float, false>>,
+           .makeHalf = make<Stress<gloo::float16, false>>,
            .traffic = oneWay,
            .minRanks = 2}};
 }

@@ -20,18 +20,19 @@ Traffic once(int) { return {1, 1}; }
 Traffic nothing(int) { return {0, 0}; }
 Traffic blocks(int size) { return {double(size), double(size - 1) / size}; }
 
-class Broadcast : public VectorBenchmark<float> {
+template <typename T>
+class Broadcast : public VectorBenchmark<T> {
  public:
   explicit Broadcast(const Setup& setup)
-      : VectorBenchmark(setup), broadcastOptions_(setup.context) {
-    broadcastOptions_.setOutput(addInPlace()[0], elements_);
+      : VectorBenchmark<T>(setup), broadcastOptions_(setup.context) {
+    broadcastOptions_.setOutput(this->addInPlace()[0], this->elements_);
     broadcastOptions_.setRoot(kRoot);
   }
   void run() override { gloo::broadcast(broadcastOptions_); }
 
  protected:
-  void expect(Checker<float>& checker) const override {
-    checker.isInput(results()[0], kRoot, 0);
+  void expect(Checker<T>& checker) const override {
+    checker.isInput(this->results()[0], kRoot, 0);
   }
 
  private:
@@ -51,23 +52,23 @@ class Barrier : public VectorBenchmark<float> {
   gloo::BarrierOptions barrierOptions_;
 };
 
-class Reduce : public VectorBenchmark<float> {
+template <typename T>
+class Reduce : public VectorBenchmark<T> {
  public:
   explicit Reduce(const Setup& setup)
-      : VectorBenchmark(setup), reduceOptions_(setup.context) {
-    void (*const sum)(void*, const void*, const void*, size_t) =
-        &gloo::sum<float>;
-    reduceOptions_.setInput(addInput(elements_), elements_);
-    reduceOptions_.setOutput(addOutput(elements_), elements_);
+      : VectorBenchmark<T>(setup), reduceOptions_(setup.context) {
+    void (*const sum)(void*, const void*, const void*, size_t) = &gloo::sum<T>;
+    reduceOptions_.setInput(this->addInput(this->elements_), this->elements_);
+    reduceOptions_.setOutput(this->addOutput(this->elements_), this->elements_);
     reduceOptions_.setRoot(kRoot);
     reduceOptions_.setReduceFunction(sum);
   }
   void run() override { gloo::reduce(reduceOptions_); }
 
  protected:
-  void expect(Checker<float>& checker) const override {
-    if (rank() == kRoot) {
-      checker.isSum(results()[0]);
+  void expect(Checker<T>& checker) const override {
+    if (this->rank() == kRoot) {
+      checker.isSum(this->results()[0]);
     }
   }
 
@@ -75,48 +76,52 @@ class Reduce : public VectorBenchmark<float> {
   gloo::ReduceOptions reduceOptions_;
 };
 
-class Scatter : public VectorBenchmark<float> {
+template <typename T>
+class Scatter : public VectorBenchmark<T> {
  public:
   explicit Scatter(const Setup& setup)
-      : VectorBenchmark(setup), scatterOptions_(setup.context) {
-    if (rank() == kRoot) {
-      std::vector<float*> parts;
-      for (int i = 0; i < size(); i++) {
-        parts.push_back(addInput(elements_));
+      : VectorBenchmark<T>(setup), scatterOptions_(setup.context) {
+    if (this->rank() == kRoot) {
+      std::vector<T*> parts;
+      for (int i = 0; i < this->size(); i++) {
+        parts.push_back(this->addInput(this->elements_));
       }
-      scatterOptions_.setInputs(parts, elements_);
+      scatterOptions_.setInputs(parts, this->elements_);
     }
-    scatterOptions_.setOutput(addOutput(elements_), elements_);
+    scatterOptions_.setOutput(this->addOutput(this->elements_),
+                              this->elements_);
     scatterOptions_.setRoot(kRoot);
   }
   void run() override { gloo::scatter(scatterOptions_); }
 
  protected:
-  void expect(Checker<float>& checker) const override {
-    checker.isInput(results()[0], kRoot, rank());
+  void expect(Checker<T>& checker) const override {
+    checker.isInput(this->results()[0], kRoot, this->rank());
   }
 
  private:
   gloo::ScatterOptions scatterOptions_;
 };
 
-class Gather : public VectorBenchmark<float> {
+template <typename T>
+class Gather : public VectorBenchmark<T> {
  public:
   explicit Gather(const Setup& setup)
-      : VectorBenchmark(setup), gatherOptions_(setup.context) {
-    gatherOptions_.setInput(addInput(elements_), elements_);
-    if (rank() == kRoot) {
-      const size_t all = elements_ * size_t(size());
-      gatherOptions_.setOutput(addOutput(all), all);
+      : VectorBenchmark<T>(setup), gatherOptions_(setup.context) {
+    gatherOptions_.setInput(this->addInput(this->elements_), this->elements_);
+    if (this->rank() == kRoot) {
+      const size_t all = this->elements_ * size_t(this->size());
+      gatherOptions_.setOutput(this->addOutput(all), all);
     }
     gatherOptions_.setRoot(kRoot);
   }
   void run() override { gloo::gather(gatherOptions_); }
 
  protected:
-  void expect(Checker<float>& checker) const override {
-    for (int from = 0; rank() == kRoot && from < size(); from++) {
-      checker.isInput(results()[0].subspan(elements_ * size_t(from), elements_),
+  void expect(Checker<T>& checker) const override {
+    for (int from = 0; this->rank() == kRoot && from < this->size(); from++) {
+      checker.isInput(this->results()[0].subspan(this->elements_ * size_t(from),
+                                                 this->elements_),
                       from, 0);
     }
   }
@@ -125,23 +130,24 @@ class Gather : public VectorBenchmark<float> {
   gloo::GatherOptions gatherOptions_;
 };
 
-class BroadcastOneToAll : public VectorBenchmark<float> {
+template <typename T>
+class BroadcastOneToAll : public VectorBenchmark<T> {
  public:
   explicit BroadcastOneToAll(const Setup& setup)
-      : VectorBenchmark(setup),
-        algorithm_(std::make_unique<gloo::BroadcastOneToAll<float>>(
-            setup.context, addInPlace(), elements_, kRoot)) {}
+      : VectorBenchmark<T>(setup),
+        algorithm_(std::make_unique<gloo::BroadcastOneToAll<T>>(
+            setup.context, this->addInPlace(), this->elements_, kRoot)) {}
   void run() override { algorithm_->run(); }
 
  protected:
-  void expect(Checker<float>& checker) const override {
-    for (const auto& result : results()) {
+  void expect(Checker<T>& checker) const override {
+    for (const auto& result : this->results()) {
       checker.isInput(result, kRoot, 0);
     }
   }
 
  private:
-  const std::unique_ptr<gloo::BroadcastOneToAll<float>> algorithm_;
+  const std::unique_ptr<gloo::BroadcastOneToAll<T>> algorithm_;
 };
 
 template <typename Class>
@@ -159,10 +165,18 @@ class ClassBarrier : public VectorBenchmark<float> {
   const std::unique_ptr<Class> algorithm_;
 };
 
-template <typename B>
+template <template <typename> typename B>
 void enable(Entry& entry, TrafficOf traffic) {
-  entry.makeFloat = make<B>;
+  entry.makeFloat = make<B<float>>;
+  entry.makeHalf = make<B<gloo::float16>>;
   entry.traffic = traffic;
+}
+
+// Of no elements, whatever their type.
+template <typename B>
+void enableBarrier(Entry& entry) {
+  entry.makeFloat = entry.makeHalf = make<B>;
+  entry.traffic = nothing;
 }
 
 }  // namespace
@@ -179,7 +193,7 @@ std::vector<Entry> oneToAllBenchmarks() {
   Entry allToOne{
       .name = "barrier_all_to_one", .help = "class API", .hasSizes = false};
   enable<Broadcast>(broadcast, once);
-  enable<Barrier>(barrier, nothing);
+  enableBarrier<Barrier>(barrier);
   enable<Reduce>(reduce, once);
   enable<Scatter>(scatter, blocks);
   enable<Gather>(gather, blocks);
@@ -188,8 +202,8 @@ std::vector<Entry> oneToAllBenchmarks() {
   }
   enable<BroadcastOneToAll>(oneToAll, once);
   oneToAll.anyInputs = true;
-  enable<ClassBarrier<gloo::BarrierAllToAll>>(allToAll, nothing);
-  enable<ClassBarrier<gloo::BarrierAllToOne>>(allToOne, nothing);
+  enableBarrier<ClassBarrier<gloo::BarrierAllToAll>>(allToAll);
+  enableBarrier<ClassBarrier<gloo::BarrierAllToOne>>(allToOne);
   return {broadcast, barrier,  reduce,   gather,
           scatter,   oneToAll, allToAll, allToOne};
 }

@@ -46,7 +46,7 @@ struct Entry {
   std::string name;
   std::string help;
   Make makeFloat = nullptr;
-  Make makeHalf = nullptr;  // null: not with --halfprecision
+  Make makeHalf = nullptr;  // --halfprecision
   TrafficOf traffic = nullptr;
   bool hasSizes = true;  // false: nothing is transferred, as in a barrier
   bool anyInputs = false;

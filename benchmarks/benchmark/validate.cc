@@ -112,8 +112,6 @@ void validateName(const Options& options) {
   require(!options.name.empty(), "the NAME of a benchmark is missing");
   const Entry* entry = findBenchmark(options.name);
   require(entry != nullptr, "there is no benchmark '", options.name, "'");
-  require(!options.halfPrecision || entry->makeHalf != nullptr, "benchmark '",
-          options.name, "' has no --halfprecision");
 }
 
 // That the benchmark can be run with so many ranks and vectors.

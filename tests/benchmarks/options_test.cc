@@ -98,7 +98,6 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--ranks 2 --iteration-time fast allreduce", "'fast'"},
         BadLine{"--ranks 2 --iteration-time -1s allreduce", "-1s"},
         BadLine{"--ranks 2 --iteration-time 1e300s allreduce", "1e300s"},
-        BadLine{"--ranks 2 --halfprecision broadcast", "--halfprecision"},
         BadLine{"--ranks 2 --messages 0 sendrecv_stress", "--messages"},
         BadLine{"--ranks 1 sendrecv_roundtrip", "at least 2 ranks"},
         BadLine{"--ranks 3 pairwise_exchange", "cannot be paired"},

@@ -84,15 +84,25 @@ class LocalRanks(unittest.TestCase):
             with self.subTest(more=more):
                 self.one("allreduce", 2, "--elements", "100", *more)
 
-    def test_every_other_benchmark(self):
+    def every_benchmark(self, *more):
+        """The rows of each, with odd ranks where that makes sense."""
         listed = run("--help").stdout.split("Benchmarks:\n")[1].splitlines()
         names = [line.split()[0] for line in listed if line.strip()]
         self.assertIn("broadcast", names)
         for name in names:
             with self.subTest(name=name):
-                # Odd where that makes sense.
                 ranks = 4 if name == "pairwise_exchange" else 3
-                self.one(name, ranks, "--elements", "500", "--messages", "5")
+                yield from self.one(name, ranks, "--elements", "500",
+                                    "--messages", "5", *more)
+
+    def test_every_other_benchmark(self):
+        for row in self.every_benchmark():
+            self.assertEqual(row["type"], "float32")
+
+    def test_every_benchmark_in_half_precision(self):
+        for row in self.every_benchmark("--halfprecision"):
+            self.assertEqual(row["type"], "float16")
+            self.assertIn(row["bytes"], (0, 1000))
 
     def test_bad_command_line(self):
         done = run("--ranks", "2", "--elements", "many", "allreduce")

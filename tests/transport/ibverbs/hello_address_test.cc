@@ -39,10 +39,10 @@ class VerbsAddressOfAHelloTest : public testing::Test {
     config.ports = {before};
     test::FakeVerbs fake(config);
     base::ProgressDomain domain;
+    const auto lock = domain.lock();
     auto poller = std::make_unique<VerbsPoller>(attr());
     VerbsPoller& polled = *poller;
     VerbsFactory factory(domain, std::move(poller));
-    const auto lock = domain.lock();
     const auto caller = factory.prepare(1);
     base::Hello called;
     called.blob = caller->blob();

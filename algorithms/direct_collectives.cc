@@ -18,11 +18,11 @@ constexpr size_t kMostChunks = 4;
 // What all ranks' vectors take from here on is not in any cache when it is used
 // again: then results are stored past the caches, whose lines need not be read
 // first. It is several times what cores have in common, as what is left of the
-// results there is read in less time. Measured with 32 MiB, alltoall on 2 cores,
-// the time past the caches to that through them: vectors of 64 MiB in all 1.25 to
-// 1.6 (2 ranks) and 1.1 to 1.2 (8), 128 MiB 1.0 (4), 256 MiB .9 (2 and 8), 512
-// MiB .98. (What glibc says of the third level is ten times as much on some
-// virtual machines.)
+// results there is read in less time. Measured with 32 MiB, alltoall on 2
+// cores, the time past the caches to that through them: vectors of 64 MiB in
+// all 1.25 to 1.6 (2 ranks) and 1.1 to 1.2 (8), 128 MiB 1.0 (4), 256 MiB .9 (2
+// and 8), 512 MiB .98. (What glibc says of the third level is ten times as much
+// on some virtual machines.)
 constexpr size_t kCached = 128 << 20;
 
 }  // namespace
@@ -174,8 +174,7 @@ void DirectRun::alltoall() {
       return alltoallInPlace();
     }
   }
-  const bool streams =
-      2 * static_cast<size_t>(size_) * sharedBytes_ > kCached;
+  const bool streams = 2 * static_cast<size_t>(size_) * sharedBytes_ > kCached;
   const auto copyOut = [&](char* to, const char* from, size_t length) {
     streams ? internal::streamingCopy(to, from, length)
             : copy(to, from, length);

@@ -84,7 +84,7 @@ int copy(Address to, Address from, size_t bytes, void*) {
     return error;
   }
   fake().counts().copies++;
-  std::memcpy(FakeCuda::reach(to), FakeCuda::reach(from), bytes);
+  fake().move(to, from, bytes);
   return 0;
 }
 
@@ -133,8 +133,8 @@ CudaDriver driver() {
 
 }  // namespace
 
-FakeCuda::FakeCuda(FakeCudaConfig config)
-    : config_(config), driver_(driver()), used_(kAlignment) {
+FakeCuda::FakeCuda(const CudaConfig& config)
+    : CudaDevice(config, driver()), used_(kAlignment) {
   fd_ = ::memfd_create("cuda", MFD_CLOEXEC);
   EXPECT_EQ(::ftruncate(fd_, kBytes), 0);
   const auto map = [this](int protection) {
@@ -145,11 +145,10 @@ FakeCuda::FakeCuda(FakeCudaConfig config)
   device_ = map(PROT_NONE);
   visible_ = map(PROT_READ | PROT_WRITE);
   instance = this;
-  internal::replaceCudaDriver(&driver_);
 }
 
 FakeCuda::~FakeCuda() {
-  internal::replaceCudaDriver(nullptr);
+  end();
   instance = nullptr;
   ::munmap(device_, kBytes);
   ::munmap(visible_, kBytes);
@@ -170,14 +169,8 @@ void FakeCuda::manage(const void* ptr, size_t bytes) {
   managedBytes_ = bytes;
 }
 
-void FakeCuda::write(void* to, const std::vector<char>& bytes) {
-  std::memcpy(reach(reinterpret_cast<uint64_t>(to)), bytes.data(),
-              bytes.size());
-}
-
-std::vector<char> FakeCuda::read(const void* from, size_t bytes) const {
-  const char* const at = reach(reinterpret_cast<uint64_t>(from));
-  return {at, at + bytes};
+void FakeCuda::move(uint64_t to, uint64_t from, size_t bytes) {
+  std::memcpy(reach(to), reach(from), bytes);
 }
 
 bool FakeCuda::owns(uint64_t address) const {
@@ -185,13 +178,10 @@ bool FakeCuda::owns(uint64_t address) const {
   return address >= begin && address < begin + kBytes;
 }
 
-char* FakeCuda::reach(uint64_t address) {
-  const FakeCuda* const cuda = current();
-  if (cuda != nullptr && cuda->owns(address)) {
-    return cuda->visible_ +
-           (address - reinterpret_cast<uint64_t>(cuda->device_));
-  }
-  return reinterpret_cast<char*>(address);
+char* FakeCuda::reach(uint64_t address) const {
+  return owns(address)
+             ? visible_ + (address - reinterpret_cast<uint64_t>(device_))
+             : reinterpret_cast<char*>(address);
 }
 
 // The file's offsets stand for the handle's: it begins where the pages do.
@@ -200,7 +190,7 @@ int FakeCuda::exportPages(uint64_t address, size_t bytes) {
   if (!owns(address) || address % page != 0 || bytes % page != 0) {
     return -1;
   }
-  counts_.exports++;
+  counts().exports++;
   const int fd = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
   std::lock_guard<std::mutex> guard(mutex_);
   exportedAt_[fd] = address - reinterpret_cast<uint64_t>(device_);

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tests/support/fake_cuda.h"
+#include "tests/support/cuda_device.h"
 #include "tests/support/fake_verbs/events.h"
 #include "tests/support/fake_verbs/fabric.h"
 
@@ -34,29 +34,39 @@ size_t bytesOf(const std::vector<ibv_sge>& pieces) {
   return bytes;
 }
 
+// Of the host, or of a CUDA device.
+void move(uint64_t to, uint64_t from, size_t bytes) {
+  if (CudaDevice* const cuda = CudaDevice::current()) {
+    cuda->move(to, from, bytes);
+  } else {
+    std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from),
+                bytes);
+  }
+}
+
 // Into one place from the pieces of a send, or the other way round.
-void gather(const SendRequest& request, char* to) {
+void gather(const SendRequest& request, uint64_t to) {
   if (!request.inlined.empty()) {
-    std::memcpy(to, request.inlined.data(), request.inlined.size());
+    move(to, reinterpret_cast<uint64_t>(request.inlined.data()),
+         request.inlined.size());
     return;
   }
   for (const ibv_sge& piece : request.pieces) {
     if (piece.length == 0) {
       continue;  // its address may be null
     }
-    std::memcpy(to, FakeCuda::reach(piece.addr), piece.length);
+    move(to, piece.addr, piece.length);
     to += piece.length;
   }
 }
 
-void scatter(const char* from, size_t bytes,
-             const std::vector<ibv_sge>& pieces) {
+void scatter(uint64_t from, size_t bytes, const std::vector<ibv_sge>& pieces) {
   for (const ibv_sge& piece : pieces) {
     const size_t part = std::min<size_t>(bytes, piece.length);
     if (part == 0) {
       continue;
     }
-    std::memcpy(FakeCuda::reach(piece.addr), from, part);
+    move(piece.addr, from, part);
     from += part;
     bytes -= part;
   }
@@ -178,10 +188,10 @@ bool FakeFabric::receive(FakeQp& qp, FakeQp& peer, SendRequest& request,
       return true;
     }
     std::vector<char> bytes(request.bytes);
-    gather(request, bytes.data());
+    gather(request, reinterpret_cast<uint64_t>(bytes.data()));
     alter(bytes);
     completion.wc.byte_len = static_cast<uint32_t>(bytes.size());
-    scatter(bytes.data(), bytes.size(), places);
+    scatter(reinterpret_cast<uint64_t>(bytes.data()), bytes.size(), places);
   }
   completeReceive(peer, completion);
   completeSend(qp, IBV_WC_SUCCESS);
@@ -205,11 +215,10 @@ bool FakeFabric::access(FakeQp& qp, FakeQp& peer, SendRequest& request) {
     raiseOnQp(IBV_EVENT_QP_ACCESS_ERR, peer);
     return false;
   }
-  char* const there = FakeCuda::reach(remote.remote_addr);
   if (reads) {
-    scatter(there, request.bytes, request.pieces);
+    scatter(remote.remote_addr, request.bytes, request.pieces);
   } else {
-    gather(request, there);
+    gather(request, remote.remote_addr);
   }
   return true;
 }

@@ -1,7 +1,7 @@
 // Protection domains and memory regions.
 #include <cerrno>
 
-#include "tests/support/fake_cuda.h"
+#include "tests/support/cuda_device.h"
 #include "tests/support/fake_verbs/fabric.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -74,7 +74,7 @@ ibv_mr* regMr(ibv_pd* pd, void* address, size_t bytes, unsigned access) {
     fabric().registering.wait(lock, [&] { return !isHeld(); });
     fabric().waitingToRegister--;
   }
-  const FakeCuda* const cuda = FakeCuda::current();
+  const CudaDevice* const cuda = CudaDevice::current();
   if (cuda != nullptr && !cuda->config().peerMemory &&
       cuda->owns(reinterpret_cast<uint64_t>(address))) {
     errno = EFAULT;
@@ -86,7 +86,7 @@ ibv_mr* regMr(ibv_pd* pd, void* address, size_t bytes, unsigned access) {
 ibv_mr* regDmabufMr(ibv_pd* pd, uint64_t offset, size_t bytes, uint64_t iova,
                     int fd, int access) {
   Lock lock(fabric().mutex);
-  const FakeCuda* const cuda = FakeCuda::current();
+  const CudaDevice* const cuda = CudaDevice::current();
   if (cuda == nullptr || !cuda->config().dmaBufTaken ||
       !cuda->isExported(fd, offset, iova)) {
     errno = cuda != nullptr && !cuda->config().dmaBufTaken ? EOPNOTSUPP : EBADF;

@@ -42,9 +42,8 @@ constexpr milliseconds kBrief{4};
 }  // namespace
 
 ProgressDomain::ProgressDomain()
-    : lookEvery_(Spinner::roundsPerLook()),
-      longDoze_(kLongDoze *
-                std::min(lookEvery_ / Spinner::kLookEvery, kMostTimesRarer)),
+    : lookEvery_(Spinner::kLookEvery),
+      longDoze_(kLongDoze * std::min(Spinner::costOfALook(), kMostTimesRarer)),
       spinBudget_(Environment::fromEnvironment().spin.value_or(kDefaultSpin)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       driverBell_(makeBell()),
@@ -194,7 +193,7 @@ void ProgressDomain::drive(Lock& lock, const Ready& ready, Deadline deadline,
     ring(backgroundBell_);  // our polling takes back what it has armed
   }
   const bool patient = manner == Manner::kSleep;
-  Spinner spinner(yielder_, lookEvery_,
+  Spinner spinner(yielder_, &lookEvery_,
                   !patient && crowded_.load(std::memory_order_relaxed),
                   !patient && busyPoll_.load(std::memory_order_relaxed),
                   patient ? std::chrono::microseconds(0) : spinBudget_);

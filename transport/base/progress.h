@@ -205,7 +205,7 @@ class ProgressDomain {
   std::vector<Poller*> pollers_;
   uint32_t rounds_ = 0;
   bool lookDue_ = false;  // at the driver's deadline
-  const int lookEvery_;   // rounds of polling between two looks at the clock
+  int lookEvery_;         // rounds of polling between two looks at the clock
   const std::chrono::milliseconds longDoze_;  // of the background thread
   std::vector<Sleeper*> sleepers_;
   // Sequentially consistent, as are backgroundDeep_ and drives_: the leaving

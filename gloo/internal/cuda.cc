@@ -19,6 +19,7 @@ namespace internal {
 
 #if GLOO_CHECK_CUDA_HEADER
 using Driver = CudaDriver;
+static_assert(Driver::kContext == CU_POINTER_ATTRIBUTE_CONTEXT);
 static_assert(Driver::kMemoryType == CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
 static_assert(Driver::kSyncMemops == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS);
 static_assert(Driver::kIsManaged == CU_POINTER_ATTRIBUTE_IS_MANAGED);
@@ -38,6 +39,7 @@ static_assert(Driver::kOrderedForOwner ==
               CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER);
 static_assert(Driver::kDmaBufFd == CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD);
 static_assert(Driver::kNonBlocking == CU_STREAM_NON_BLOCKING);
+static_assert(Driver::kRelaxed == CU_STREAM_CAPTURE_MODE_RELAXED);
 static_assert(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX == 0);
 static_assert(sizeof(CUdeviceptr) == sizeof(Driver::Address));
 static_assert(sizeof(CUdevice) == sizeof(int));
@@ -66,6 +68,7 @@ GLOO_CHECK_CUDA_CALL(memcpyAsync, cuMemcpyAsync);
 GLOO_CHECK_CUDA_CALL(getErrorString, cuGetErrorString);
 GLOO_CHECK_CUDA_CALL(handleForRange, cuMemGetHandleForAddressRange);
 GLOO_CHECK_CUDA_CALL(flushWrites, cuFlushGPUDirectRDMAWrites);
+GLOO_CHECK_CUDA_CALL(exchangeCaptureMode, cuThreadExchangeStreamCaptureMode);
 #undef GLOO_CHECK_CUDA_CALL
 #endif
 
@@ -97,6 +100,7 @@ bool find(void* library, const char* symbol, F* function) {
 bool resolve(void* library, CudaDriver& d) {
   find(library, "cuMemGetHandleForAddressRange", &d.handleForRange);
   find(library, "cuFlushGPUDirectRDMAWrites", &d.flushWrites);
+  find(library, "cuThreadExchangeStreamCaptureMode", &d.exchangeCaptureMode);
   return find(library, "cuPointerGetAttribute", &d.pointerGetAttribute) &&
          find(library, "cuPointerSetAttribute", &d.pointerSetAttribute) &&
          find(library, "cuDeviceGetAttribute", &d.deviceGetAttribute) &&
@@ -145,17 +149,52 @@ std::string errorText(const CudaDriver& driver, const char* call, int error) {
   return MakeString(call, ": ", text, " (CUDA error ", error, ")");
 }
 
-// The device's primary context, the one that the CUDA runtime uses, is the
-// thread's while this lives.
+// Null: it has none of its own, as memory of the host, of pools, or of
+// cuMemCreate.
+void* contextOf(const CudaDriver& driver, const void* ptr) {
+  void* context = nullptr;
+  const int error = driver.pointerGetAttribute(&context, CudaDriver::kContext,
+                                               addressOf(ptr));
+  return error == 0 ? context : nullptr;
+}
+
+// While this lives, calls are allowed to the thread that another one's capture
+// of a stream would forbid, and which would end that capture with an error:
+// nothing that is done here belongs to it.
+class Relaxed {
+ public:
+  explicit Relaxed(const CudaDriver& driver) : driver_(driver) {
+    exchanged_ = driver_.exchangeCaptureMode != nullptr &&
+                 driver_.exchangeCaptureMode(&mode_) == 0;
+  }
+  ~Relaxed() {
+    if (exchanged_) {
+      driver_.exchangeCaptureMode(&mode_);
+    }
+  }
+  Relaxed(const Relaxed&) = delete;
+  Relaxed& operator=(const Relaxed&) = delete;
+
+ private:
+  const CudaDriver& driver_;
+  int mode_ = CudaDriver::kRelaxed;  // then the thread's own
+  bool exchanged_ = false;
+};
+
+// A context of the device is the thread's while this lives: `own` if there is
+// one, else the primary one, which the CUDA runtime uses. (To retain that where
+// nobody else has would make one, and take what it takes of the device.)
 class Current {
  public:
-  Current(const CudaDriver& driver, int device)
-      : driver_(driver), device_(device) {
-    void* context = nullptr;
-    retained_ = check("cuDevicePrimaryCtxRetain",
-                      driver_.primaryCtxRetain(&context, device));
+  Current(const CudaDriver& driver, int device, void* own)
+      : driver_(driver), device_(device), relaxed_(driver) {
+    void* context = own;
+    if (own == nullptr) {
+      retained_ = check("cuDevicePrimaryCtxRetain",
+                        driver_.primaryCtxRetain(&context, device));
+    }
     pushed_ =
-        retained_ && check("cuCtxPushCurrent", driver_.ctxPushCurrent(context));
+        good() && check("cuCtxPushCurrent", driver_.ctxPushCurrent(context));
   }
   ~Current() {
     void* context = nullptr;
@@ -182,6 +221,7 @@ class Current {
  private:
   const CudaDriver& driver_;
   const int device_;
+  const Relaxed relaxed_;
   std::string error_;
   bool retained_ = false;
   bool pushed_ = false;
@@ -245,7 +285,9 @@ std::string copyCuda(int device, void* to, const void* from, size_t bytes) {
   }
   // A stream of its own: the null stream would wait for the user's kernels,
   // which may wait for this message.
-  Current current(*driver, device);
+  void* const own = contextOf(*driver, to);
+  Current current(*driver, device,
+                  own != nullptr ? own : contextOf(*driver, from));
   void* stream = nullptr;
   if (!current.good() ||
       !current.check("cuStreamCreate",
@@ -260,7 +302,7 @@ std::string copyCuda(int device, void* to, const void* from, size_t bytes) {
   return current.error();
 }
 
-std::string flushCuda(int device) {
+std::string flushCuda(int device, const void* ptr) {
   const CudaDriver* const driver = cudaDriver();
   if (driver == nullptr || driver->flushWrites == nullptr ||
       attributeOf(*driver, CudaDriver::kWritesOrdering, device) >=
@@ -269,7 +311,7 @@ std::string flushCuda(int device) {
        CudaDriver::kFlushByHost) == 0) {
     return std::string();
   }
-  Current current(*driver, device);
+  Current current(*driver, device, contextOf(*driver, ptr));
   if (current.good()) {
     constexpr int kCurrentContext = 0;
     current.check(
@@ -300,7 +342,7 @@ std::string exportCuda(int device, const void* ptr, size_t bytes, DmaBuf* out) {
   const CudaDriver::Address begin = addressOf(ptr) / page * page;
   const CudaDriver::Address end =
       (addressOf(ptr) + bytes + page - 1) / page * page;
-  Current current(*driver, device);
+  Current current(*driver, device, contextOf(*driver, ptr));
   int fd = -1;
   if (current.good() &&
       current.check("cuMemGetHandleForAddressRange",
@@ -313,6 +355,7 @@ std::string exportCuda(int device, const void* ptr, size_t bytes, DmaBuf* out) {
 
 void synchroniseCopies(const void* ptr) {
   if (const CudaDriver* const driver = cudaDriver()) {
+    const Relaxed relaxed(*driver);
     const unsigned yes = 1;
     (void)driver->pointerSetAttribute(&yes, CudaDriver::kSyncMemops,
                                       addressOf(ptr));

@@ -19,6 +19,7 @@ namespace internal {
 struct CudaDriver {
   using Address = unsigned long long;
   // Attributes of a pointer, and a type of memory.
+  static constexpr int kContext = 1;
   static constexpr int kMemoryType = 2;
   static constexpr int kSyncMemops = 6;
   static constexpr int kIsManaged = 8;
@@ -32,6 +33,7 @@ struct CudaDriver {
   static constexpr int kOrderedForOwner = 100;  // also the scope of a flush
   static constexpr int kDmaBufFd = 1;           // a type of handle
   static constexpr int kNonBlocking = 1;        // of a stream
+  static constexpr int kRelaxed = 2;            // a mode of captures
 
   int (*pointerGetAttribute)(void* data, int attribute,
                              Address address) = nullptr;
@@ -48,10 +50,11 @@ struct CudaDriver {
   int (*memcpyAsync)(Address to, Address from, size_t bytes,
                      void* stream) = nullptr;
   int (*getErrorString)(int error, const char** text) = nullptr;
-  // Null in drivers before 11.7 and 11.3.
+  // Null in drivers before 11.7, 11.3 and 10.1.
   int (*handleForRange)(void* handle, Address address, size_t bytes, int type,
                         unsigned long long flags) = nullptr;
   int (*flushWrites)(int target, int scope) = nullptr;
+  int (*exchangeCaptureMode)(int* mode) = nullptr;
 };
 
 // Null while the process has not loaded libcuda.so.1. Thread-safe; costs less
@@ -71,14 +74,14 @@ int cudaDeviceOf(const void* ptr);
 bool isManagedCuda(const void* ptr);
 
 // All of what follows is for memory of `device`, and returns what went wrong,
-// empty when nothing did.
+// empty when nothing did. Any thread; also while streams are captured.
 
 // Either may be memory of the host. Ordered with nothing that the device does.
 std::string copyCuda(int device, void* to, const void* from, size_t bytes);
 
-// What other devices have written is seen by kernels that start from now on.
-// Does nothing where that needs nothing, or cannot be asked for.
-std::string flushCuda(int device);
+// What other devices have written there is seen by kernels that start from now
+// on. Does nothing where that needs nothing, or cannot be asked for.
+std::string flushCuda(int device, const void* ptr);
 
 // Whether exportCuda may succeed.
 bool canExportCuda(int device);
@@ -91,8 +94,9 @@ struct DmaBuf {
 };
 std::string exportCuda(int device, const void* ptr, size_t bytes, DmaBuf* out);
 
-// The driver's copies to and from this memory wait for their end: what another
-// device reads next is there. Memory that cannot be told so stays as it is.
+// Copies and sets of this memory that the driver calls synchronous wait for
+// their end: what another device reads next is there. Waits for those that are
+// pending. Memory of the driver's pools and of cuMemCreate cannot be told so.
 void synchroniseCopies(const void* ptr);
 
 }  // namespace internal

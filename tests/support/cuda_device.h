@@ -18,6 +18,7 @@ struct CudaConfig {
   bool dmaBufTaken = true;  // the RDMA device registers them
   bool peerMemory = false;  // the kernel registers addresses of the device
   bool ordered = true;      // kernels see what other devices have written
+  bool primary = true;      // memory is of the runtime's context
 };
 
 struct CudaCounts {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <utility>
 
 GLOO_NAMESPACE_BEGIN
 namespace test {
@@ -22,13 +23,26 @@ constexpr int kInvalidValue = 1;  // CUDA_ERROR_INVALID_VALUE
 
 std::atomic<FakeCuda*> instance{nullptr};
 FakeCuda& fake() { return *instance.load(); }
-char context;  // stands for one, and for a stream
+char primary;  // stands for a context, and for a stream
+char other;    // a context that the runtime does not know
 thread_local int pushed = 0;
+thread_local int captureMode = 0;  // CU_STREAM_CAPTURE_MODE_GLOBAL
+
+// As if another thread captured a stream:
+// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.
+constexpr int kCaptured = 900;
+int whileCaptured(int result) {
+  return captureMode == CudaDriver::kRelaxed ? result : kCaptured;
+}
 
 int pointerGetAttribute(void* data, int attribute, Address address) {
   const bool managed = fake().manages(address);
   if (!fake().owns(address) && !managed) {
     return kInvalidValue;  // as for all memory that CUDA did not make
+  }
+  if (attribute == CudaDriver::kContext) {
+    *static_cast<void**>(data) = fake().config().primary ? &primary : &other;
+    return 0;
   }
   int value = managed ? 1 : 0;
   if (attribute == CudaDriver::kMemoryType) {
@@ -43,6 +57,7 @@ int pointerGetAttribute(void* data, int attribute, Address address) {
 }
 
 int pointerSetAttribute(const void*, int attribute, Address address) {
+  EXPECT_EQ(whileCaptured(0), 0);  // would end the capture
   return attribute == CudaDriver::kSyncMemops && fake().owns(address)
              ? 0
              : kInvalidValue;
@@ -61,18 +76,21 @@ int deviceGetAttribute(int* value, int attribute, int) {
   return 0;
 }
 
+// Memory has a context, in which all can be done.
 int retain(void** to, int device) {
-  *to = &context;
+  *to = &primary;
+  ADD_FAILURE() << "a context is retained";
   return device == FakeCuda::kDevice ? 0 : kInvalidValue;
 }
 
 int push(void* what) {
   pushed++;
-  return what == &context ? 0 : kInvalidValue;
+  return what == (fake().config().primary ? &primary : &other) ? 0
+                                                               : kInvalidValue;
 }
 
 int pop(void** to) {
-  *to = &context;
+  *to = &primary;
   return pushed-- > 0 ? 0 : kInvalidValue;
 }
 
@@ -85,7 +103,7 @@ int copy(Address to, Address from, size_t bytes, void*) {
   }
   fake().counts().copies++;
   fake().move(to, from, bytes);
-  return 0;
+  return whileCaptured(0);
 }
 
 int errorString(int error, const char** text) {
@@ -99,14 +117,19 @@ int handleForRange(void* handle, Address address, size_t bytes, int type,
                      ? fake().exportPages(address, bytes)
                      : -1;
   std::memcpy(handle, &fd, sizeof(fd));
-  return fd < 0 ? kInvalidValue : 0;
+  return fd < 0 ? kInvalidValue : whileCaptured(0);
 }
 
 int flush(int target, int scope) {
   fake().counts().flushes++;
   return pushed > 0 && target == 0 && scope == CudaDriver::kOrderedForOwner
-             ? 0
+             ? whileCaptured(0)
              : kInvalidValue;
+}
+
+int exchangeMode(int* mode) {
+  std::swap(*mode, captureMode);
+  return 0;
 }
 
 CudaDriver driver() {
@@ -119,8 +142,8 @@ CudaDriver driver() {
   d.ctxPushCurrent = &push;
   d.ctxPopCurrent = &pop;
   d.streamCreate = [](void** stream, unsigned) {
-    *stream = &context;
-    return 0;
+    *stream = &primary;
+    return whileCaptured(0);
   };
   d.streamDestroy = [](void*) { return 0; };
   d.streamSynchronize = [](void*) { return 0; };
@@ -128,6 +151,7 @@ CudaDriver driver() {
   d.getErrorString = &errorString;
   d.handleForRange = &handleForRange;
   d.flushWrites = &flush;
+  d.exchangeCaptureMode = &exchangeMode;
   return d;
 }
 
@@ -187,7 +211,8 @@ char* FakeCuda::reach(uint64_t address) const {
 // The file's offsets stand for the handle's: it begins where the pages do.
 int FakeCuda::exportPages(uint64_t address, size_t bytes) {
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-  if (!owns(address) || address % page != 0 || bytes % page != 0) {
+  if (exportsFail_ || !owns(address) || address % page != 0 ||
+      bytes % page != 0) {
     return -1;
   }
   counts().exports++;

@@ -34,6 +34,8 @@ class FakeCuda final : public CudaDevice {
   // The next copies fail with this error.
   void failCopies(int error) { copyError_ = error; }
   int copyError() const { return copyError_; }
+  // Those that follow.
+  void failExports(bool fail) { exportsFail_ = fail; }
 
   // ---- For devices in memory and the driver's functions.
   bool owns(uint64_t address) const override;
@@ -49,6 +51,7 @@ class FakeCuda final : public CudaDevice {
   char* reach(uint64_t address) const;
 
   std::atomic<int> copyError_{0};
+  std::atomic<bool> exportsFail_{false};
   int fd_ = -1;
   char* device_ = nullptr;   // without any access
   char* visible_ = nullptr;  // the same pages

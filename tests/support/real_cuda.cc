@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 GLOO_NAMESPACE_BEGIN
 namespace test {
@@ -121,6 +122,9 @@ RealCuda::~RealCuda() {
       require(free, static_cast<Address>(begin));
     }
   }
+  if (elsewhere_ != nullptr) {
+    require("cuCtxDestroy_v2", elsewhere_);  // and its memory
+  }
   EXPECT_EQ(driver.primaryCtxRelease(0), 0);
   instance = nullptr;
 }
@@ -163,6 +167,33 @@ void* RealCuda::allocateFromPool(size_t bytes) {
   require("cuMemAllocAsync", &begin, bytes, stream);
   EXPECT_EQ(driver.streamSynchronize(stream), 0);
   return keep(begin, bytes, "cuMemFree_v2");
+}
+
+void* RealCuda::allocateElsewhere(size_t bytes) {
+  require("cuCtxCreate_v2", &elsewhere_, 0U, 0);  // pushes it, too
+  Address begin = 0;
+  require("cuMemAlloc_v2", &begin, bytes);
+  void* context = nullptr;
+  EXPECT_EQ(driver.ctxPopCurrent(&context), 0);
+  const std::lock_guard<std::mutex> guard(mutex_);
+  onDevice_.push_back({begin, bytes});
+  return reinterpret_cast<void*>(begin);
+}
+
+bool RealCuda::duringCapture(const std::function<void()>& body) {
+  constexpr int kGlobal = 0;  // CU_STREAM_CAPTURE_MODE_GLOBAL
+  const Current current;
+  void* stream = nullptr;
+  void* graph = nullptr;
+  EXPECT_EQ(driver.streamCreate(&stream, CudaDriver::kNonBlocking), 0);
+  require("cuStreamBeginCapture_v2", stream, kGlobal);
+  std::thread(body).join();
+  const bool unharmed = call("cuStreamEndCapture", stream, &graph) == 0;
+  if (graph != nullptr) {
+    require("cuGraphDestroy", graph);
+  }
+  EXPECT_EQ(driver.streamDestroy(stream), 0);
+  return unharmed;
 }
 
 void RealCuda::move(uint64_t to, uint64_t from, size_t bytes) {

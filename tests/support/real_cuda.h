@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -34,7 +35,12 @@ class RealCuda final : public CudaDevice {
   void* allocatePinned(size_t bytes);
   // Of the device's memory pool, in the order of a stream.
   void* allocateFromPool(size_t bytes);
+  // Of a context that the CUDA runtime does not know.
+  void* allocateElsewhere(size_t bytes);
   void move(uint64_t to, uint64_t from, size_t bytes) override;
+  // Runs it while another thread, whose mode is the strictest, captures a
+  // stream; whether that has not been harmed.
+  bool duringCapture(const std::function<void()>& body);
 
   bool owns(uint64_t address) const override;
   bool isExported(int fd, uint64_t offset, uint64_t address) const override;
@@ -52,6 +58,7 @@ class RealCuda final : public CudaDevice {
   mutable std::mutex mutex_;
   std::vector<Range> onDevice_;
   std::vector<std::pair<uint64_t, const char*>> kept_;  // and how it is freed
+  void* elsewhere_ = nullptr;                           // the context
   std::map<int, Range> exported_;  // what each descriptor was last made for
 };
 

@@ -13,7 +13,7 @@ Buffer::Buffer(Context& context, Pair& pair, Side side, int slot, void* ptr,
       alive_(context.alive()),
       pair_(pair),
       side_(side),
-      kind_(memoryKindOf(ptr, size)),
+      kind_(memoryKindOfBuffer(ptr, size)),
       kept_(side == Side::kSend ? context.keepAs(kind_, ptr, size) : nullptr) {
   auto lock = context_.lock();
   if (side == Side::kSend) {

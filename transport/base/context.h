@@ -229,7 +229,7 @@ class Context final : public transport::Context,
   // Between memory of the host or, one of them, of this CUDA device; and shows
   // its kernels what others wrote. False, and the context has failed: refused.
   bool copyMemory(int device, void* to, const void* from, size_t bytes);
-  bool makeVisible(int device);
+  bool makeVisible(int device, const void* ptr);
   void registerFor(Operation& op, Rights rights);  // op.region, if need be
   // Before that, see KeptMemory; true: it has, and all is looked up again.
   bool registerAhead(ProgressDomain::Lock& lock, const Operation& op,

@@ -182,8 +182,8 @@ bool Context::copyMemory(int device, void* to, const void* from, size_t bytes) {
   return why.empty();
 }
 
-bool Context::makeVisible(int device) {
-  const std::string why = internal::flushCuda(device);
+bool Context::makeVisible(int device, const void* ptr) {
+  const std::string why = internal::flushCuda(device, ptr);
   if (!why.empty()) {
     failNew(Cause::Kind::kIo, rank(),
             MakeString("rank ", rank(),
@@ -304,7 +304,11 @@ std::unique_ptr<KeptMemory> Context::keepAs(MemoryKind kind, void* data,
     return nullptr;
   }
   auto kept = std::make_unique<KeptMemory>(*this, kind, data, bytes, bothWays);
+  const bool managed = internal::isManagedCuda(data);
   const auto lock = this->lock();
+  if (managed && needsRegions()) {
+    requireUnmanaged(data);  // before any message needs it registered
+  }
   kept_.emplace(static_cast<const char*>(data), kept.get());
   if (deviceOf(kind) >= 0) {
     // Whether it can be reached is known when it was tried.

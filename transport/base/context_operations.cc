@@ -187,7 +187,7 @@ void Context::ended(Operation& op, Operation::State state) {
     return;
   }
   if (op.device >= 0 && !op.isSend && state == Operation::State::kDone &&
-      !makeVisible(op.device)) {
+      !makeVisible(op.device, op.data)) {
     state = Operation::State::kFailed;
   }
   auto* owner = static_cast<OperationOwner*>(op.user);

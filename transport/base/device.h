@@ -25,8 +25,8 @@ struct DeviceInfo {
   std::string name;      // "tcp, eth0 10.0.0.1": the begin of str()
   std::string pciBusId;  // empty: none
   int speedMbps = 0;
-  bool gpuDirect = false;
-  bool lazy = false;  // pairs connect at first use
+  bool (*gpuDirect)() = nullptr;  // null: no
+  bool lazy = false;              // pairs connect at first use
 };
 
 class Device final : public transport::Device, private Poller {
@@ -44,7 +44,9 @@ class Device final : public transport::Device, private Poller {
   std::string str() const override;
   const std::string& getPCIBusID() const override { return info_.pciBusId; }
   int getInterfaceSpeed() const override { return info_.speedMbps; }
-  bool hasGPUDirect() const override { return info_.gpuDirect; }
+  bool hasGPUDirect() const override {
+    return info_.gpuDirect != nullptr && info_.gpuDirect();
+  }
   std::shared_ptr<transport::Context> createContext(int rank,
                                                     int size) override;
 

@@ -52,6 +52,23 @@ MemoryKind memoryKindOf(const void* ptr, size_t bytes) {
   return MemoryKind{};
 }
 
+MemoryKind memoryKindOfBuffer(const void* ptr, size_t bytes) {
+  const MemoryKind kind = memoryKindOf(ptr, bytes);
+  if (kind.where == MemoryKind::Where::kCuda) {
+    internal::synchroniseCopies(ptr);
+  }
+  return kind;
+}
+
+void requireUnmanaged(const void* ptr) {
+  if (internal::isManagedCuda(ptr)) {
+    GLOO_THROW_INVALID_OPERATION_EXCEPTION(
+        "The RDMA device cannot reach managed memory of CUDA: it would go on "
+        "using the pages of this moment after CUDA has moved them. Copy it to "
+        "host memory first, or use memory of the device (cudaMalloc)");
+  }
+}
+
 void addMemoryKindFinder(MemoryKindFinder finder) {
   const size_t at = finderCount.fetch_add(1, std::memory_order_acq_rel);
   if (at >= kMaxFinders) {

@@ -33,6 +33,15 @@ inline int deviceOf(const MemoryKind& kind) {
 // Thread-safe.
 MemoryKind memoryKindOf(const void* ptr, size_t bytes);
 
+// The same for memory that a buffer is made over: a device's is told to finish
+// copies before their calls return. Not under a lock: that waits for what is
+// pending.
+MemoryKind memoryKindOfBuffer(const void* ptr, size_t bytes);
+
+// Throws InvalidOperationException for memory that CUDA moves: an RDMA device
+// must not have it.
+void requireUnmanaged(const void* ptr);
+
 // Whether this process may write to all of that memory of the host, as far as
 // proc(5) tells; true where it does not. Thread-safe.
 bool mayWrite(const void* ptr, size_t bytes);

@@ -311,7 +311,7 @@ void Pair::onBoundWritten(uint32_t index) {
 }
 
 void Pair::noteWritten(const Bound& bound) {
-  if (bound.device < 0 || context_.makeVisible(bound.device)) {
+  if (bound.device < 0 || context_.makeVisible(bound.device, bound.ptr)) {
     bound.buffer->onArrival();
   }
 }

@@ -11,7 +11,8 @@ GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 
 std::optional<Rights> Pair::neededRights(const Operation& op) {
-  if (op.bytes <= caps_.eagerBytes || link_ == nullptr || !caps_.needsRegions) {
+  const size_t eager = op.device < 0 ? caps_.eagerBytes : 0;
+  if (op.bytes <= eager || link_ == nullptr || !caps_.needsRegions) {
     return std::nullopt;
   }
   if (op.isSend) {

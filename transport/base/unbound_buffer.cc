@@ -13,7 +13,7 @@ UnboundBuffer::UnboundBuffer(Context& context, void* ptr, size_t size)
     : transport::UnboundBuffer(ptr, size),
       context_(context),
       alive_(context.alive()),
-      kind_(memoryKindOf(ptr, size)),
+      kind_(memoryKindOfBuffer(ptr, size)),
       kept_(context.keepAs(kind_, ptr, size)) {}
 
 UnboundBuffer::~UnboundBuffer() {

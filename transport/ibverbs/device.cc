@@ -102,7 +102,7 @@ std::shared_ptr<transport::Device> makeDevice(const struct attr& wanted,
   info.name = MakeString("ibverbs, ", adapter.chosen().reason);
   info.pciBusId = infinibandToBusID(adapter.chosen().device);
   info.speedMbps = adapter.speedMbps();
-  info.gpuDirect = reachesCuda();
+  info.gpuDirect = &reachesCuda;
   info.lazy = lazy;
   return std::make_shared<base::Device>(
       std::move(info), local, [&poller](base::ProgressDomain& domain) {

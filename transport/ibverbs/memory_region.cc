@@ -8,6 +8,7 @@
 
 #include "gloo/common/error.h"
 #include "gloo/internal/cuda.h"
+#include "transport/base/memory.h"
 #include "transport/base/socket.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -77,7 +78,6 @@ MrHandle registerDmaBuf(ibv_pd* pd, void* ptr, size_t bytes, Rights rights,
 
 MrHandle registerCuda(ibv_pd* pd, void* ptr, size_t bytes, Rights rights,
                       const base::MemoryKind& kind) {
-  internal::synchroniseCopies(ptr);
   std::string why;
   MrHandle mr = registerDmaBuf(pd, ptr, bytes, rights, kind.device, &why);
   if (mr == nullptr) {
@@ -118,12 +118,7 @@ MemoryRegion::MemoryRegion(ibv_pd* pd, void* ptr, size_t bytes, Rights rights,
     mr_ = registerCuda(pd, ptr, bytes, rights, kind);
     return;
   }
-  if (internal::isManagedCuda(ptr)) {
-    GLOO_THROW_INVALID_OPERATION_EXCEPTION(
-        "The RDMA device cannot reach managed memory of CUDA: it would go on "
-        "using the pages of this moment after CUDA has moved them. Copy it to "
-        "host memory first, or use memory of the device (cudaMalloc)");
-  }
+  base::requireUnmanaged(ptr);
   mr_.reset(api().regMr(pd, ptr, bytes, accessFor(rights)));
   if (mr_ == nullptr) {
     const int error = errno;

@@ -42,49 +42,59 @@ class CudaMemoryTest : public CudaMemory {
   std::unique_ptr<FakeCuda> cuda_;
 };
 
-// It is registered for nothing: what is copied works.
-TEST_F(CudaMemoryTest, ManagedMemoryIsRefusedWhereItWouldBeRegistered) {
+// At once, since any message may have to be written by the RDMA device, however
+// short: and the context goes on.
+TEST_F(CudaMemoryTest, ManagedMemoryIsRefused) {
   start();
   constexpr size_t kBytes = 1 << 20;
   std::vector<char> managed(kBytes);
   cuda_->manage(managed.data(), kBytes);
   run([&](const ContextPtr& context) {
-    if (context->rank == 1) {
-      awaitSignal(context, 0);
-      meet(context);
-      return;
+    auto& pair = *context->getPair(1 - context->rank);
+    const std::function<void()> uses[] = {
+        [&] { context->createUnboundBuffer(managed.data(), kBytes); },
+        [&] { context->createUnboundBuffer(&managed[5], 1); },
+        [&] { pair.createSendBuffer(1, managed.data(), kBytes); },
+        [&] { pair.createRecvBuffer(1, managed.data(), kBytes); }};
+    for (const auto& use : uses) {
+      EXPECT_THAT(use, testing::ThrowsMessage<InvalidOperationException>(
+                           AllOf(HasSubstr("managed memory of CUDA"),
+                                 HasSubstr("Copy it to host memory"))));
     }
-    const auto buffer = context->createUnboundBuffer(managed.data(), kBytes);
-    const auto refused = [](const std::function<void()>& call) {
-      try {
-        call();
-      } catch (const InvalidOperationException& e) {
-        return std::string(e.what());
-      }
-      return std::string("not refused");
-    };
-    const auto matches = AllOf(HasSubstr("managed memory of CUDA"),
-                               HasSubstr("Copy it to host memory"));
-    EXPECT_THAT(refused([&] { buffer->recv(1, 1, 0, kBytes); }), matches);
-    EXPECT_THAT(refused([&] { buffer->send(1, 2, 0, kBytes); }), matches);
-    EXPECT_THAT(refused([&] { buffer->getRemoteKey(); }), matches);
-    signal(context, 1);
     meet(context);
   });
+}
+
+// It would be made, for each copy, and take memory of the device.
+TEST_F(CudaMemoryTest, MemoryOfAContextThatIsNotThePrimaryOne) {
+  start({.ordered = false, .primary = false});
+  messages(true, true);
+  messages(false, true);
+  EXPECT_GT(cuda_->counts().copies, 0);
+  EXPECT_GT(cuda_->counts().exports, 0);
+  EXPECT_GT(cuda_->counts().flushes, 0);
+}
+
+// A short receive, too: it is told where it is made.
+TEST_F(CudaMemoryTest, WhatCannotBeRegisteredAgainIsRefusedWhereItIsUsed) {
+  start();
   run([&](const ContextPtr& context) {
+    Place place(context, 100, true);
+    meet(context);
     if (context->rank == 0) {
-      const auto buffer = context->createUnboundBuffer(managed.data(), kBytes);
-      managed[5] = 'm';
-      buffer->send(1, 1, 5, 1);
-      EXPECT_TRUE(buffer->waitSend());
-    } else {
-      Message in(context, 1);
-      in.buffer->recv(0, 1);
-      EXPECT_TRUE(in.buffer->waitRecv());
-      EXPECT_EQ(in.bytes[0], 'm');
+      cuda_->failExports(true);
+      EXPECT_THROW(place.buffer->recv(1, 1), InvalidOperationException);
+      cuda_->failExports(false);
     }
     meet(context);
   });
+}
+
+TEST_F(CudaMemoryTest, WhatTheRdmaDeviceReachesMayChange) {
+  const auto device = fakeVerbsDevices(devices_)();
+  EXPECT_FALSE(device->hasGPUDirect());
+  start();  // as where CUDA is used only later
+  EXPECT_TRUE(device->hasGPUDirect());
 }
 
 TEST_F(CudaMemoryTest, PeerMemoryServesWhereNoDmaBufIs) {
@@ -151,7 +161,7 @@ TEST_F(CudaMemoryTest, WithoutTheDriverThereIsNone) {
   ASSERT_EQ(internal::cudaDriver(), nullptr);  // nothing here loads it
   EXPECT_EQ(internal::cudaDeviceOf(&memory), -1);
   EXPECT_FALSE(internal::canExportCuda(0));
-  EXPECT_EQ(internal::flushCuda(0), "");
+  EXPECT_EQ(internal::flushCuda(0, &memory), "");
   internal::synchroniseCopies(&memory);
   int copy = 0;
   internal::DmaBuf handle;

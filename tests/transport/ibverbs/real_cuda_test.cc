@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/support/real_cuda.h"
@@ -73,11 +75,60 @@ TEST_F(RealCudaTest, CopiesBetweenAllKindsOfMemory) {
   }
 }
 
+TEST_F(RealCudaTest, MemoryOfAContextThatIsNotThePrimaryOne) {
+  void* const memory = cuda().allocateElsewhere(kBytes);
+  const std::vector<char> sent = pattern(1, kBytes);
+  std::vector<char> received(kBytes);
+  std::thread([&] {
+    const int device = cuda().number();
+    EXPECT_EQ(cudaDeviceOf(memory), device);
+    EXPECT_EQ(internal::copyCuda(device, memory, sent.data(), kBytes), "");
+    EXPECT_EQ(internal::copyCuda(device, received.data(), memory, kBytes), "");
+    EXPECT_EQ(internal::flushCuda(device, memory), "");
+    if (internal::canExportCuda(device)) {
+      internal::DmaBuf handle;
+      EXPECT_EQ(internal::exportCuda(device, memory, kBytes, &handle), "");
+      EXPECT_EQ(::close(handle.fd), 0);
+    }
+  }).join();
+  EXPECT_EQ(received, sent);
+}
+
+// As PyTorch captures graphs, in the mode that forbids most to all threads.
+TEST_F(RealCudaTest, WhileAnotherThreadCapturesAStream) {
+  char* const memory = static_cast<char*>(cuda().allocate(kBytes));
+  std::vector<char> host(kBytes);
+  const int device = cuda().number();
+  const std::pair<const char*, std::function<void()>> uses[] = {
+      {"look", [&] { EXPECT_EQ(cudaDeviceOf(memory), device); }},
+      {"copy in",
+       [&] {
+         EXPECT_EQ(internal::copyCuda(device, memory, host.data(), kBytes), "");
+       }},
+      {"copy out",
+       [&] {
+         EXPECT_EQ(internal::copyCuda(device, host.data(), memory, kBytes), "");
+       }},
+      {"flush", [&] { EXPECT_EQ(internal::flushCuda(device, memory), ""); }},
+      {"synchronise copies", [&] { internal::synchroniseCopies(memory); }},
+      {"export", [&] {
+         internal::DmaBuf handle;
+         EXPECT_EQ(
+             internal::exportCuda(device, memory, kBytes, &handle).empty(),
+             internal::canExportCuda(device));
+         ::close(handle.fd);
+       }}};
+  for (const auto& [name, use] : uses) {
+    EXPECT_TRUE(cuda().duringCapture(use)) << name;
+  }
+}
+
 TEST_F(RealCudaTest, WhatFailsIsSaid) {
   const int device = cuda().number();
   std::vector<char> host(8 * kBytes);
   void* const memory = cuda().allocate(1);
-  EXPECT_THAT(internal::copyCuda(4711, memory, host.data(), 1),
+  void* const pooled = cuda().allocateFromPool(1);  // it has no context
+  EXPECT_THAT(internal::copyCuda(4711, pooled, host.data(), 1),
               testing::StartsWith("cuDevicePrimaryCtxRetain: invalid device"));
   EXPECT_THAT(internal::copyCuda(device, memory, host.data(), host.size()),
               testing::StartsWith("cuMemcpyAsync: invalid argument"));
@@ -87,7 +138,7 @@ TEST_F(RealCudaTest, WhatFailsIsSaid) {
 TEST_F(RealCudaTest, FlushesAndSynchronisedCopies) {
   void* const memory = cuda().allocate(kBytes);
   internal::synchroniseCopies(memory);
-  EXPECT_EQ(internal::flushCuda(cuda().number()), "");
+  EXPECT_EQ(internal::flushCuda(cuda().number(), memory), "");
   EXPECT_EQ(cuda().counts().flushes > 0, !cuda().config().ordered);
 }
 

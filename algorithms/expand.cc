@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <map>
 #include <utility>
+#include <vector>
 
 #include "algorithms/action_stream.h"
 #include "algorithms/hazards.h"
@@ -26,7 +26,8 @@ class Expander {
  private:
   void add(Action action) {
     const uint32_t index = static_cast<uint32_t>(program_.actions.size());
-    std::vector<uint32_t> waits;
+    std::vector<uint32_t>& waits = waits_;
+    waits.clear();
     if (action.kind != ActionKind::kRecv) {
       hazards_.read(index, action.source, action.bytes, waits);
     }
@@ -50,15 +51,18 @@ class Expander {
     if (!sends && action.kind != ActionKind::kRecv) {
       return;
     }
-    auto [it, isFirst] = last_.try_emplace({action.peer, sends}, -1);
-    action.after = it->second;
-    it->second = static_cast<int32_t>(index);
+    const size_t at = 2 * static_cast<size_t>(action.peer) + (sends ? 1 : 0);
+    if (at >= last_.size()) {
+      last_.resize(at + 1, -1);
+    }
+    action.after = std::exchange(last_[at], static_cast<int32_t>(index));
     (sends ? program_.sendBytes : program_.recvBytes) += action.bytes;
   }
 
   Program program_;
   Hazards hazards_;
-  std::map<std::pair<int, bool>, int32_t> last_;
+  std::vector<uint32_t> waits_;  // of the action that is added
+  std::vector<int32_t> last_;    // by peer: the last receive, the last send
 };
 
 }  // namespace

@@ -6,71 +6,109 @@
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
 
-Hazards::Spans::iterator Hazards::isolate(Spans& spans, size_t begin,
-                                          size_t end) {
-  // Mostly, actions touch what an earlier one has touched.
-  if (const auto it = spans.find(begin);
-      it != spans.end() && it->second.end == end) {
-    return it;
+Hazards::Spans::iterator Hazards::find(Spans& spans, Spans::iterator near,
+                                       size_t at) {
+  if (near != spans.end() && near->first <= at) {
+    if (near->second.end <= at) {
+      ++near;
+    }
+    if (near == spans.end() || at < near->second.end) {
+      return near;
+    }
+  } else if (near != spans.end() && near != spans.begin()) {
+    const auto before = std::prev(near);
+    if (before->second.end <= at) {
+      return near;
+    }
+    if (before->first <= at) {
+      return before;
+    }
   }
-  const auto splitAt = [&spans](size_t at) {
-    auto it = spans.upper_bound(at);
-    if (it == spans.begin()) {
-      return;
+  const auto it = spans.upper_bound(at);
+  if (it != spans.begin() && at < std::prev(it)->second.end) {
+    return std::prev(it);
+  }
+  return it;
+}
+
+Hazards::Spans::iterator Hazards::split(Spans& spans, Spans::iterator it,
+                                        size_t at) {
+  const Span rest = it->second;
+  it->second.end = at;
+  return spans.emplace_hint(std::next(it), at, rest);
+}
+
+Hazards::Spans::iterator Hazards::isolate(Spans& spans, Spans::iterator near,
+                                          size_t begin, size_t end) {
+  auto it = find(spans, near, begin);
+  if (it != spans.end() && it->first < begin) {
+    it = split(spans, it, begin);
+  }
+  auto first = it;
+  for (size_t at = begin; at < end; ++it) {
+    if (it == spans.end() || it->first > at) {
+      // A gap: nobody has touched it.
+      const size_t next = it == spans.end() ? end : std::min(end, it->first);
+      it = spans.emplace_hint(it, at, Span{next});
+    } else if (it->second.end > end) {
+      split(spans, it, end);
     }
-    --it;
-    if (it->first < at && at < it->second.end) {
-      Span rest = it->second;
-      it->second.end = at;
-      spans.emplace_hint(std::next(it), at, std::move(rest));
-    }
-  };
-  splitAt(begin);
-  splitAt(end);
-  // Fill the gaps with spans that nobody has touched.
-  for (size_t at = begin; at < end;) {
-    auto it = spans.lower_bound(at);
-    const size_t next = it == spans.end() ? end : std::min(end, it->first);
-    if (next > at) {
-      it = spans.emplace_hint(it, at, Span{next, -1, {}});
+    if (at == begin) {
+      first = it;
     }
     at = it->second.end;
   }
-  return spans.find(begin);
+  return first;
 }
 
 void Hazards::read(uint32_t index, Place place, size_t bytes,
                    std::vector<uint32_t>& waits) {
-  Spans& spans = memories_[static_cast<size_t>(place.memory)];
+  Touched& touched = memories_[static_cast<size_t>(place.memory)];
   const size_t end = place.offset + bytes;
-  for (auto it = isolate(spans, place.offset, end);
-       it != spans.end() && it->first < end; ++it) {
-    if (it->second.writer >= 0) {
-      waits.push_back(static_cast<uint32_t>(it->second.writer));
+  touched.lastRead =
+      isolate(touched.spans, touched.lastRead, place.offset, end);
+  for (auto it = touched.lastRead; it != touched.spans.end() && it->first < end;
+       ++it) {
+    Span& span = it->second;
+    if (span.writer != kNone) {
+      waits.push_back(span.writer);
     }
-    it->second.readers.push_back(index);
+    if (span.reader != kNone) {
+      readers_.push_back({span.reader, span.earlier});
+      span.earlier = static_cast<uint32_t>(readers_.size() - 1);
+    }
+    span.reader = index;
   }
 }
 
 void Hazards::write(uint32_t index, Place place, size_t bytes,
                     std::vector<uint32_t>& waits) {
-  Spans& spans = memories_[static_cast<size_t>(place.memory)];
+  Touched& touched = memories_[static_cast<size_t>(place.memory)];
   const size_t end = place.offset + bytes;
-  auto first = isolate(spans, place.offset, end);
+  const auto first =
+      isolate(touched.spans, touched.lastWritten, place.offset, end);
   auto it = first;
-  for (; it != spans.end() && it->first < end; ++it) {
-    if (it->second.writer >= 0) {
-      waits.push_back(static_cast<uint32_t>(it->second.writer));
+  for (; it != touched.spans.end() && it->first < end; ++it) {
+    const Span& span = it->second;
+    if (span.writer != kNone) {
+      waits.push_back(span.writer);
     }
-    for (const uint32_t reader : it->second.readers) {
-      if (reader != index) {
-        waits.push_back(reader);
+    if (span.reader != kNone && span.reader != index) {
+      waits.push_back(span.reader);
+    }
+    for (uint32_t i = span.earlier; i != kNone; i = readers_[i].earlier) {
+      if (readers_[i].reader != index) {
+        waits.push_back(readers_[i].reader);
       }
     }
   }
   // One span from now on: all of it was written by the same action.
-  spans.erase(std::next(first), it);
-  first->second = Span{end, index, {}};
+  if (it != std::next(first)) {
+    touched.spans.erase(std::next(first), it);
+    touched.lastRead = first;  // it may have been one of these
+  }
+  first->second = Span{end, index, kNone, kNone};
+  touched.lastWritten = first;
 }
 
 }  // namespace algorithms

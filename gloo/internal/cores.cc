@@ -2,10 +2,12 @@
 
 #include <sys/stat.h>
 
+#include <atomic>
 #include <fstream>
 #include <utility>
 
 #include "gloo/internal/cgroups.h"
+#include "gloo/internal/fork.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace internal {
@@ -31,10 +33,7 @@ uint64_t numberOf(const Cgroup& group) {
   return ::stat(group.directory.c_str(), &status) == 0 ? status.st_ino : 0;
 }
 
-std::vector<CoreQuota>& own() {
-  static std::vector<CoreQuota> quotas = coreQuotas();
-  return quotas;
-}
+std::atomic<const std::vector<CoreQuota>*> replaced{nullptr};
 
 }  // namespace
 
@@ -51,10 +50,17 @@ std::vector<CoreQuota> coreQuotas(const std::string& root) {
   return quotas;
 }
 
-const std::vector<CoreQuota>& ownCoreQuotas() { return own(); }
+const std::vector<CoreQuota>& ownCoreQuotas() {
+  if (const auto* others = replaced.load(std::memory_order_acquire)) {
+    return *others;
+  }
+  return madeOnce([] { return coreQuotas(); });
+}
 
 void replaceCoreQuotas(std::vector<CoreQuota> quotas) {
-  own() = std::move(quotas);
+  static std::vector<CoreQuota> others;
+  others = std::move(quotas);
+  replaced.store(&others, std::memory_order_release);
 }
 
 int usableCores() {

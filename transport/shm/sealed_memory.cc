@@ -78,13 +78,24 @@ void allocateAll(int memory, size_t bytes) {
   }
 }
 
+// Never to be executed: vm.memfd_noexec=2 refuses whatever does not say so.
+// Kernels before 6.3 do not know that, nor do the headers of some systems.
+base::UniqueFd makeFile() {
+  constexpr unsigned kNoExecSeal = 8;  // MFD_NOEXEC_SEAL
+  constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  base::UniqueFd memory(::memfd_create("gloo", kFlags | kNoExecSeal));
+  if (!memory && errno == EINVAL) {
+    memory = base::UniqueFd(::memfd_create("gloo", kFlags));
+  }
+  return memory;
+}
+
 base::UniqueFd make(size_t bytes) {
   // The kernel would fill what is left before it refuses the rest, and ends the
   // process where that is less than the machine's.
   MemoryBudget::instance().take(bytes);
   checkFileLimit(bytes);
-  base::UniqueFd memory(
-      ::memfd_create("gloo", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  base::UniqueFd memory = makeFile();
   if (!memory) {
     fail("memfd_create", bytes, filterRemedy());
   }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -84,6 +85,27 @@ TEST(ShmLimitsTest, SharedMemoryThatIsForbiddenNamesWhatGoesWithoutIt) {
       expectFailure(make, "F_ADD_SEALS", "GLOO_AUTO_LINKS=tcp");
     });
   }
+}
+
+// As vm.memfd_noexec=2 has it (Linux 6.3), and as older kernels answer.
+TEST(ShmLimitsTest, SharedMemoryIsMadeWhereNoneMayBeExecuted) {
+  constexpr uint32_t kNoExecSeal = 8;  // MFD_NOEXEC_SEAL
+  const bool isKnown =
+      UniqueFd(::memfd_create("known", MFD_CLOEXEC | kNoExecSeal)).get() >= 0;
+  const auto share = [] {
+    const Secret secret = makeSecret();
+    const auto made = Segment::create(kSize, secret);
+    Segment::adopt(UniqueFd(::dup(made->descriptor())), kSize, secret);
+  };
+  inChild([&] {
+    refuse(SYS_memfd_create, EACCES,
+           {{1, BPF_JEQ, MFD_CLOEXEC | MFD_ALLOW_SEALING}});
+    EXPECT_EQ(failureOf(share).empty(), isKnown) << failureOf(share);
+  });
+  inChild([&] {
+    refuse(SYS_memfd_create, EINVAL, {{1, BPF_JSET, kNoExecSeal}});
+    EXPECT_EQ(failureOf(share), "");
+  });
 }
 
 TEST(ShmLimitsTest, SocketsThatMayNotBeWatchedNameTheLimit) {

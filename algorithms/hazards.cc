@@ -41,6 +41,10 @@ Hazards::Spans::iterator Hazards::split(Spans& spans, Spans::iterator it,
 Hazards::Spans::iterator Hazards::isolate(Spans& spans, Spans::iterator near,
                                           size_t begin, size_t end) {
   auto it = find(spans, near, begin);
+  // Mostly, actions touch what an earlier one has touched.
+  if (it != spans.end() && it->first == begin && it->second.end == end) {
+    return it;
+  }
   if (it != spans.end() && it->first < begin) {
     it = split(spans, it, begin);
   }
@@ -67,8 +71,7 @@ void Hazards::read(uint32_t index, Place place, size_t bytes,
   const size_t end = place.offset + bytes;
   touched.lastRead =
       isolate(touched.spans, touched.lastRead, place.offset, end);
-  for (auto it = touched.lastRead; it != touched.spans.end() && it->first < end;
-       ++it) {
+  for (auto it = touched.lastRead;; ++it) {
     Span& span = it->second;
     if (span.writer != kNone) {
       waits.push_back(span.writer);
@@ -78,6 +81,9 @@ void Hazards::read(uint32_t index, Place place, size_t bytes,
       span.earlier = static_cast<uint32_t>(readers_.size() - 1);
     }
     span.reader = index;
+    if (span.end == end) {
+      return;
+    }
   }
 }
 
@@ -87,9 +93,9 @@ void Hazards::write(uint32_t index, Place place, size_t bytes,
   const size_t end = place.offset + bytes;
   const auto first =
       isolate(touched.spans, touched.lastWritten, place.offset, end);
-  auto it = first;
-  for (; it != touched.spans.end() && it->first < end; ++it) {
-    const Span& span = it->second;
+  auto last = first;
+  for (;; ++last) {
+    const Span& span = last->second;
     if (span.writer != kNone) {
       waits.push_back(span.writer);
     }
@@ -101,10 +107,13 @@ void Hazards::write(uint32_t index, Place place, size_t bytes,
         waits.push_back(readers_[i].reader);
       }
     }
+    if (span.end == end) {
+      break;
+    }
   }
   // One span from now on: all of it was written by the same action.
-  if (it != std::next(first)) {
-    touched.spans.erase(std::next(first), it);
+  if (last != first) {
+    touched.spans.erase(std::next(first), std::next(last));
     touched.lastRead = first;  // it may have been one of these
   }
   first->second = Span{end, index, kNone, kNone};

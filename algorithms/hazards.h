@@ -20,9 +20,9 @@ class Hazards {
   Hazards(const Hazards&) = delete;
   Hazards& operator=(const Hazards&) = delete;
 
-  // Action `index` reads or writes [place, place + bytes); what it has to wait
-  // for is appended to `waits`, possibly more than once. For one action, all
-  // reads come before its write.
+  // Action `index` reads or writes [place, place + bytes), which is not empty;
+  // what it has to wait for is appended to `waits`, possibly more than once.
+  // For one action, all reads come before its write.
   void read(uint32_t index, Place place, size_t bytes,
             std::vector<uint32_t>& waits);
   void write(uint32_t index, Place place, size_t bytes,

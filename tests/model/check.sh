@@ -16,7 +16,12 @@ directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 cd "$directory"
 spin -a "$@" "$model" >spin.log || { cat spin.log; exit 1; }
-gcc -O1 -w -DSAFETY -DCOLLAPSE -DVECTORSZ=2048 -o pan pan.c
+# A mutant is found early: what takes time is to compile its search.
+case $expected in
+  holds) optimised=-O1 ;;
+  *) optimised=-O0 ;;
+esac
+gcc "$optimised" -w -DSAFETY -DCOLLAPSE -DVECTORSZ=2048 -o pan pan.c
 ./pan -m1000000 >pan.log 2>&1 || true
 cat pan.log
 if grep -q 'max search depth too small\|out of memory\|pan: reached' pan.log

@@ -102,9 +102,11 @@ class DirectRun {
   // Of an input (and an output) that this rank offers.
   size_t offeredBytes(int rank) const;
   Offer offerOf(int rank, uint64_t round) const;
-  // Whether all ranks, or one of them, have offered.
+  // Whether all ranks have offered.
   bool allOffer(uint64_t round) const;
-  bool anyOffers(uint64_t round) const;
+  // Whether one has, where this rank did not: then the first round was for
+  // nothing. Of that round, which is looked at first, and of no later one.
+  bool beginsAgain(uint64_t round);
   // One round, for who offers: true if all do and have mapped what the others
   // offer; inputs_ and outputs_ say where. offer_ is empty then.
   bool agreeOnOffers();
@@ -210,6 +212,8 @@ class DirectRun {
   const Reducer reduce_;
   Deadline deadline_;
   bool timed_ = false;
+  // Of such a size; not looked at yet.
+  bool othersMayOffer_ = false;
   Offer offer_;
   internal::Place exposed_;  // where others may write
   // Of each rank, as this one has them mapped; null: nobody writes there.

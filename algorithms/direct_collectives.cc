@@ -62,9 +62,11 @@ void DirectRun::broadcast() {
           ? chunkBytes_ * (size_ == 2 ? 1 : static_cast<size_t>(size_))
           : std::min(chunkBytes_,
                      std::max(kMinChunk, bytes_ / kMostChunks / kLine * kLine));
-  if (isRoot && bytes_ >= parameters_.inPlaceBytes) {
+  const bool mayOffer = !isInline && bytes_ >= parameters_.inPlaceBytes;
+  if (isRoot && mayOffer) {
     offer(input_);
   }
+  const uint64_t first = lane_.round() + 1;
   size_t c = 0;
   while (c < piecesOf(bytes_, chunk)) {
     const size_t at = c * chunk;
@@ -82,7 +84,8 @@ void DirectRun::broadcast() {
     if (!isRoot) {
       waitFor(request_.root, round);
     }
-    if (!isInline && offerOf(request_.root, round).input.memory != 0) {
+    if (mayOffer && round == first &&
+        offerOf(request_.root, round).input.memory != 0) {
       if (broadcastInPlace(round)) {
         return;
       }
@@ -143,7 +146,7 @@ void DirectRun::allgather() {
              lengthOf(c, chunk, part.bytes));
       }
     }
-    if (isInline || !anyOffers(round)) {
+    if (isInline || !beginsAgain(round)) {
       c++;
     }
   }
@@ -194,7 +197,7 @@ void DirectRun::alltoall() {
     copyOwn(at, length);
     if (c == 0) {
       waitForAll(round);
-      if (anyOffers(round)) {
+      if (beginsAgain(round)) {
         continue;
       }
     }

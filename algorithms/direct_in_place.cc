@@ -87,7 +87,11 @@ DirectRun::Offer DirectRun::offerOf(int rank, uint64_t round) const {
   return theirs;
 }
 
-bool DirectRun::anyOffers(uint64_t round) const {
+// A peer that offered in every round would keep the others for ever.
+bool DirectRun::beginsAgain(uint64_t round) {
+  if (!std::exchange(othersMayOffer_, false)) {
+    return false;
+  }
   for (int rank = 0; rank < size_; rank++) {
     if (offerOf(rank, round).input.memory != 0) {
       return true;
@@ -107,6 +111,7 @@ bool DirectRun::allOffer(uint64_t round) const {
 
 bool DirectRun::agreeOnOffers() {
   if (offer_.input.memory == 0) {
+    othersMayOffer_ = true;
     return false;
   }
   const uint64_t round = begin();

@@ -46,7 +46,7 @@ void DirectRun::swapAllreduce() {
     copy(mine(round), input_ + at, length);
     publish(round);
     waitForAll(round);
-    if (anyOffers(round)) {
+    if (beginsAgain(round)) {
       length = 0;
       continue;
     }
@@ -79,7 +79,7 @@ void DirectRun::halvedAllreduce() {
   uint64_t first = lane_.round() + 1;
   for (size_t c = 0; c <= chunks; c++) {
     const uint64_t round = begin();
-    if (c == 1 && anyOffers(first)) {
+    if (c == 1 && beginsAgain(first)) {
       first = round;
       c = 0;
     }
@@ -136,7 +136,6 @@ void DirectRun::reduceAway(const Part& part, char* theirs) {
 void DirectRun::reducePair() {
   const int other = 1 - rank_;
   const size_t chunk = whole(chunkBytes_);
-  const bool mayOffer = bytes_ >= leastInPlace_;
   const bool isRoot = rank_ == request_.root;
   size_t length = 0;
   for (size_t at = 0; at < bytes_; at += length) {
@@ -146,9 +145,9 @@ void DirectRun::reducePair() {
       lane_.copyOver(mine(round), input_ + at, length);
     }
     publish(round);
-    if (isRoot || (mayOffer && at == 0)) {
+    if (isRoot || othersMayOffer_) {
       waitFor(other, round);
-      if (anyOffers(round)) {
+      if (beginsAgain(round)) {
         length = 0;
         continue;
       }

@@ -177,7 +177,7 @@ void DirectRun::staged(bool everybody) {
   };
   for (size_t c = 0; c <= chunks; c++) {
     const uint64_t round = begin();
-    if (c == 1 && anyOffers(first)) {
+    if (c == 1 && beginsAgain(first)) {
       first = round;
       c = 0;
     }
@@ -257,7 +257,7 @@ void DirectRun::reduceScatter() {
     }
     publish(round);
     waitForAll(round);
-    if (anyOffers(round)) {
+    if (beginsAgain(round)) {
       continue;
     }
     const char* const ownInput = input_ + own.begin + at;

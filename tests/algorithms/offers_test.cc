@@ -2,14 +2,19 @@
 // are read.
 #include <gtest/gtest.h>
 
-#include <array>
+#include <atomic>
 #include <cstring>
+#include <functional>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "algorithms/direct.h"
 #include "algorithms/state.h"
+#include "gloo/common/aligned_allocator.h"
 #include "gloo/common/error.h"
+#include "gloo/common/string.h"
 #include "tests/support/fake_channel.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -19,9 +24,12 @@ namespace {
 using internal::LaneLine;
 using internal::Place;
 
-constexpr int kRanks = 3;
 constexpr size_t kCount = 8192;
-constexpr uint64_t kKnown = 1;  // the memory that all have mapped
+constexpr size_t kSlotBytes = size_t{64} << 10;
+constexpr uint64_t kKnown = 1;    // the memory that all have mapped
+constexpr uint64_t kUnknown = 2;  // that nobody has
+constexpr uint64_t kCheck = 5;
+constexpr int kMostRounds = 100;
 
 // As it stands in a line.
 struct Offered {
@@ -33,20 +41,24 @@ struct Offered {
 // Rank 0's. The others have published all rounds, and say what the test wants.
 class OffersLane final : public internal::Lane {
  public:
-  OffersLane(uint64_t check, uint64_t bytes) : memory_(kCount) {
+  OffersLane(int ranks, uint64_t bytes)
+      : lineStorage_(2 * static_cast<size_t>(ranks)),
+        bellStorage_(static_cast<size_t>(ranks)),
+        slotStorage_(2 * static_cast<size_t>(ranks) * kSlotBytes),
+        memory_(kCount) {
     rank_ = 0;
-    size_ = kRanks;
-    lines_ = storage_.data();
+    size_ = ranks;
+    lines_ = lineStorage_.data();
     bells_ = bellStorage_.data();
+    slots_ = slotStorage_.data();
+    slotBytes_ = kSlotBytes;
     failed_ = &hasFailed_;
-    for (LaneLine& line : storage_) {
-      line.round = &line - storage_.data() < 2 ? 0 : UINT64_MAX;
-      line.check = check;
+    for (LaneLine& line : lineStorage_) {
+      line.round = &line - lines_ < 2 ? 0 : UINT64_MAX;
+      line.check = kCheck;
       line.bytes = bytes;
     }
-    for (int rank = 1; rank < kRanks; rank++) {
-      say(rank, {{kKnown, 0}, {kKnown, 0}, 0});
-    }
+    bellStorage_[1] = 1;  // it is rung in each round
   }
 
   void say(int rank, const Offered& said) {
@@ -54,14 +66,20 @@ class OffersLane final : public internal::Lane {
       std::memcpy(line(rank, round).payload, &said, sizeof(said));
     }
   }
+  void sayAll(const Offered& said) {
+    for (int rank = 1; rank < size_; rank++) {
+      say(rank, said);
+    }
+  }
 
-  Place placeOf(const void*, size_t, bool*) override { return {kKnown, 0}; }
+  Place own{kKnown, 0};  // where its vectors are
+  std::function<void(int rank)> onMap = [](int) {};
+
+  Place placeOf(const void*, size_t, bool*) override { return own; }
   void lend(uint64_t) override {}
   void settle(uint64_t, bool) override {}
   char* map(int rank, const Place& place, size_t) override {
-    if (rank == 1) {
-      say(2, {{77, 0}, {77, 0}, 1});  // what nobody has, as if it were new
-    }
+    onMap(rank);
     return place.memory == kKnown ? reinterpret_cast<char*>(memory_.data())
                                   : nullptr;
   }
@@ -69,43 +87,132 @@ class OffersLane final : public internal::Lane {
   bool isWithdrawn(const Place&, size_t) override { return false; }
 
  private:
-  void ring(int) override {}
+  void ring(int) override {
+    if (round() > kMostRounds) {
+      throw std::logic_error("more rounds than any of these takes");
+    }
+  }
   Outcome waitLong(int, uint64_t, Deadline) override {
     return Outcome::kTimeout;
   }
 
-  std::array<LaneLine, size_t{2} * kRanks> storage_;
-  std::array<std::atomic<uint32_t>, kRanks> bellStorage_{};
+  std::vector<LaneLine> lineStorage_;
+  std::vector<std::atomic<uint32_t>> bellStorage_;
+  std::vector<char, aligned_allocator<char, 64>> slotStorage_;
   std::atomic<bool> hasFailed_{false};
   std::vector<int64_t> memory_;
 };
 
-TEST(OffersTest, ALineThatChangesBetweenTwoLooksGivesNoMemory) {
-  Request request;
-  request.collective = Collective::kAllreduce;
-  request.elementSize = sizeof(int64_t);
-  request.counts.count = kCount;
-  const std::vector<int64_t> in(kCount);
-  std::vector<int64_t> out(kCount);
-  Arguments arguments;
-  arguments.input = in.data();
-  arguments.output = out.data();
-  arguments.kernel = internal::kernelFor(internal::ElementType::kInt64,
-                                         internal::Reduction::kSum);
-  arguments.timeout = std::chrono::seconds(10);
-  testing_support::FakeWorld world(kRanks);
-  OffersLane lane(5, sharedBytes(request.collective, kRanks, request.counts,
-                                 request.elementSize));
-  const DirectParameters parameters = shippedDirectParameters(kRanks);
-  DirectRun run(world.channel(0), lane, parameters, request, arguments,
-                {5, 0, false}, std::chrono::milliseconds(0));
+// A collective of rank 0, with the others of its lane.
+class Call {
+ public:
+  Call(int ranks, Collective collective, int root = 0, size_t count = kCount)
+      : parameters(shippedDirectParameters(ranks)),
+        in_(count * static_cast<size_t>(ranks)),
+        out_(in_.size()),
+        world_(ranks) {
+    request_.collective = collective;
+    request_.elementSize = sizeof(int64_t);
+    request_.counts.count = count;
+    request_.root = root;
+    arguments_.input = in_.data();
+    arguments_.output = out_.data();
+    arguments_.kernel = internal::kernelFor(internal::ElementType::kInt64,
+                                            internal::Reduction::kSum);
+    arguments_.timeout = std::chrono::seconds(10);
+    lane.emplace(ranks, sharedBytes(collective, ranks, request_.counts,
+                                    request_.elementSize));
+  }
+
+  void operator()() {
+    DirectRun(world_.channel(0), *lane, parameters, request_, arguments_,
+              {kCheck, 0, false}, std::chrono::milliseconds(0))
+        .run();
+  }
+
+  DirectParameters parameters;
+  std::optional<OffersLane> lane;
+
+ private:
+  std::vector<int64_t> in_;
+  std::vector<int64_t> out_;
+  testing_support::FakeWorld world_;
+  Request request_;
+  Arguments arguments_;
+};
+
+// What it throws; empty: nothing.
+std::string errorOf(Call& call) {
   try {
-    run.run();
-    FAIL() << "nothing was thrown";
-  } catch (const IoException& e) {
-    EXPECT_NE(std::string(e.what()).find("does not have mapped"),
-              std::string::npos)
-        << e.what();
+    call();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(OffersTest, ALineThatChangesBetweenTwoLooksGivesNoMemory) {
+  Call call(3, Collective::kAllreduce);
+  call.lane->sayAll({{kKnown, 0}, {kKnown, 0}, 0});
+  call.lane->onMap = [&](int rank) {
+    if (rank == 1) {
+      call.lane->say(2,
+                     {{kUnknown, 0}, {kUnknown, 0}, 1});  // as if it were new
+    }
+  };
+  EXPECT_NE(errorOf(call).find("does not have mapped"), std::string::npos);
+}
+
+// ---- Who offers in each round does not make the others begin for ever.
+
+// Of an operation whose others offer, or do not, what this rank does not.
+uint64_t roundsOf(Call& call, bool offered) {
+  call.lane->own = {};
+  call.lane->sayAll(offered ? Offered{{kUnknown, 0}, {kUnknown, 0}, 1}
+                            : Offered{});
+  EXPECT_EQ(errorOf(call), "");
+  return call.lane->round();
+}
+
+struct Case {
+  Collective collective;
+  int root;
+};
+constexpr Case kCases[] = {
+    {Collective::kAllreduce, 0},     {Collective::kReduce, 0},
+    {Collective::kReduce, 1},        {Collective::kBroadcast, 1},
+    {Collective::kAllgather, 0},     {Collective::kAlltoall, 0},
+    {Collective::kReduceScatter, 0},
+};
+
+TEST(OffersTest, OnlyTheFirstOneIsHeard) {
+  for (const int ranks : {2, 3}) {
+    for (const Case& one : kCases) {
+      SCOPED_TRACE(MakeString(nameOf(one.collective), " of ", ranks));
+      for (const bool halved : {true, false}) {
+        const auto rounds = [&](bool offered) {
+          Call call(ranks, one.collective, one.root);
+          call.parameters.halvedBytes = halved ? 0 : SIZE_MAX;
+          return roundsOf(call, offered);
+        };
+        const uint64_t usual = rounds(false);
+        EXPECT_GT(rounds(true), usual);
+        // (A broadcast's root hands over, and the others vote.)
+        EXPECT_LE(rounds(true), usual + 3);
+      }
+    }
+  }
+}
+
+TEST(OffersTest, NoneIsHeardOfWhatIsShorter) {
+  constexpr size_t kShort = 128;  // longer than a line
+  for (const int ranks : {2, 3}) {
+    for (const auto& [collective, root] : kCases) {
+      Call offered(ranks, collective, root, kShort);
+      Call usual(ranks, collective, root, kShort);
+      EXPECT_EQ(roundsOf(offered, true), roundsOf(usual, false))
+          << nameOf(collective) << " of " << ranks;
+    }
   }
 }
 

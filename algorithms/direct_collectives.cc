@@ -66,7 +66,6 @@ void DirectRun::broadcast() {
   if (isRoot && mayOffer) {
     offer(input_);
   }
-  const uint64_t first = lane_.round() + 1;
   size_t c = 0;
   while (c < piecesOf(bytes_, chunk)) {
     const size_t at = c * chunk;
@@ -84,7 +83,7 @@ void DirectRun::broadcast() {
     if (!isRoot) {
       waitFor(request_.root, round);
     }
-    if (mayOffer && round == first &&
+    if (mayOffer && round == before_ + 1 &&
         offerOf(request_.root, round).input.memory != 0) {
       if (broadcastInPlace(round)) {
         return;

@@ -15,8 +15,11 @@
 // A last round keeps a rank from returning while others use its vectors. If the
 // operation fails before that, the rank waits a moment until all have seen it,
 // and otherwise withdraws what others may write: they write to memory that
-// nobody sees any more.
+// nobody sees any more. What they may still read is marked in the lanes' memory
+// before its caller may change it, and they look at the mark when they have
+// read: they fail as well then.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -33,6 +36,9 @@ namespace {
 // together have as many as one may have open (ulimit -n, often 1024). The next
 // ranks may begin before all have taken those of the last.
 constexpr int kMostOnTheWay = 128;
+
+// So long a failure takes to be known by the links, where the lanes tell of it.
+constexpr std::chrono::seconds kNews{1};
 
 // Of work that nobody else has a part in, between looks at the time.
 constexpr size_t kTurn = 1 << 20;
@@ -199,11 +205,30 @@ void DirectRun::handOver(int first, int last) {
   waitForAll(round);
 }
 
+// Once this rank has published that round, others may return: if it throws
+// itself, what they read from then on must not count.
 void DirectRun::finishInPlace() {
-  const uint64_t round = begin();
-  publish(round);
-  waitForAll(round);
+  try {
+    const uint64_t round = begin();
+    publish(round);
+    waitForAll(round);
+  } catch (...) {
+    lane_.letGo();
+    throw;
+  }
   const internal::Place exposed = std::exchange(exposed_, internal::Place());
+  if (lane_.hasLetGo()) {
+    // The links will tell why.
+    (void)channel_.waitUntil([this] { return lane_.failed(); },
+                             Deadline::after(kNews));
+    if (lane_.failed()) {
+      throwFailure();
+    }
+    throw IoException(
+        MakeString(describe(),
+                   ": another rank has failed, whose vectors may have changed"
+                   " while this one read them"));
+  }
   if (exposed.memory != 0 && lane_.isWithdrawn(exposed, bytes_)) {
     throw IoException(MakeString(
         describe(),

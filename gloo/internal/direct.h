@@ -221,6 +221,12 @@ class GLOO_API Lane {
   // operation has failed in the same pages: what others have written there may
   // be lost.
   virtual bool isWithdrawn(const Place& place, size_t bytes) = 0;
+  // This rank's call fails, though it has said that it is through: its vectors
+  // may change once this has returned, which others may still read.
+  virtual void letGo() noexcept = 0;
+  // Whether a rank of the context had: what was read of the others' vectors
+  // before this call does not count then.
+  virtual bool hasLetGo() = 0;
 
   // The context has failed, or was closed.
   bool failed() const { return failed_->load(std::memory_order_acquire); }

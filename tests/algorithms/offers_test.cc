@@ -38,6 +38,8 @@ struct Offered {
   uint64_t isNew = 0;
 };
 
+constexpr Offered kGood{{kKnown, 0}, {kKnown, 0}, 0};
+
 // Rank 0's. The others have published all rounds, and say what the test wants.
 class OffersLane final : public internal::Lane {
  public:
@@ -85,6 +87,11 @@ class OffersLane final : public internal::Lane {
   }
   void withdraw(const Place&, size_t) noexcept override {}
   bool isWithdrawn(const Place&, size_t) override { return false; }
+  void letGo() noexcept override { hasLetGo_ = true; }
+  bool hasLetGo() override {
+    hasFailed_ = hasLetGo_;  // the news comes
+    return hasLetGo_;
+  }
 
  private:
   void ring(int) override {
@@ -100,6 +107,7 @@ class OffersLane final : public internal::Lane {
   std::vector<std::atomic<uint32_t>> bellStorage_;
   std::vector<char, aligned_allocator<char, 64>> slotStorage_;
   std::atomic<bool> hasFailed_{false};
+  bool hasLetGo_ = false;
   std::vector<int64_t> memory_;
 };
 
@@ -153,7 +161,7 @@ std::string errorOf(Call& call) {
 
 TEST(OffersTest, ALineThatChangesBetweenTwoLooksGivesNoMemory) {
   Call call(3, Collective::kAllreduce);
-  call.lane->sayAll({{kKnown, 0}, {kKnown, 0}, 0});
+  call.lane->sayAll(kGood);
   call.lane->onMap = [&](int rank) {
     if (rank == 1) {
       call.lane->say(2,
@@ -161,17 +169,6 @@ TEST(OffersTest, ALineThatChangesBetweenTwoLooksGivesNoMemory) {
     }
   };
   EXPECT_NE(errorOf(call).find("does not have mapped"), std::string::npos);
-}
-
-// ---- Who offers in each round does not make the others begin for ever.
-
-// Of an operation whose others offer, or do not, what this rank does not.
-uint64_t roundsOf(Call& call, bool offered) {
-  call.lane->own = {};
-  call.lane->sayAll(offered ? Offered{{kUnknown, 0}, {kUnknown, 0}, 1}
-                            : Offered{});
-  EXPECT_EQ(errorOf(call), "");
-  return call.lane->round();
 }
 
 struct Case {
@@ -185,13 +182,45 @@ constexpr Case kCases[] = {
     {Collective::kReduceScatter, 0},
 };
 
+// ---- Who throws may change what others read.
+
+TEST(OffersTest, WhatWasReadAfterARankLetGoDoesNotCount) {
+  for (const auto& [collective, root] : kCases) {
+    Call call(3, collective, root);
+    call.lane->sayAll(kGood);
+    call.lane->onMap = [&](int) { call.lane->letGo(); };
+    EXPECT_NE(errorOf(call), "") << nameOf(collective);
+  }
+}
+
+TEST(OffersTest, ARankThatFailsOnceItHasSaidThatItIsThroughLetsGo) {
+  for (const auto& [collective, root] : kCases) {
+    Call call(3, collective, root);
+    call.lane->sayAll(kGood);
+    call.lane->line(1, 2).round = 1;  // still reads
+    EXPECT_NE(errorOf(call).find("Timed out"), std::string::npos);
+    EXPECT_TRUE(call.lane->hasLetGo()) << nameOf(collective);
+  }
+}
+
+// ---- Who offers in each round does not make the others begin for ever.
+
+// Of an operation whose others offer, or do not, what this rank does not.
+uint64_t roundsOf(Call& call, bool offered) {
+  call.lane->own = {};
+  call.lane->sayAll(offered ? Offered{{kUnknown, 0}, {kUnknown, 0}, 1}
+                            : Offered{});
+  EXPECT_EQ(errorOf(call), "");
+  return call.lane->round();
+}
+
 TEST(OffersTest, OnlyTheFirstOneIsHeard) {
   for (const int ranks : {2, 3}) {
-    for (const auto& [collective, root] : kCases) {
-      SCOPED_TRACE(MakeString(nameOf(collective), " of ", ranks));
+    for (const Case& one : kCases) {
+      SCOPED_TRACE(MakeString(nameOf(one.collective), " of ", ranks));
       for (const bool halved : {true, false}) {
         const auto rounds = [&](bool offered) {
-          Call call(ranks, collective, root);
+          Call call(ranks, one.collective, one.root);
           call.parameters.halvedBytes = halved ? 0 : SIZE_MAX;
           return roundsOf(call, offered);
         };

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <barrier>
 #include <csignal>
 #include <functional>
 #include <stdexcept>
@@ -19,6 +20,7 @@
 #include "gloo/transport/auto/device.h"
 #include "gloo/transport/shm/allocate.h"
 #include "gloo/transport/shm/device.h"
+#include "tests/algorithms/lanes.h"
 #include "tests/support/collectives.h"
 #include "tests/support/spawn.h"
 #include "transport/base/shared_allocations.h"
@@ -108,6 +110,23 @@ TEST(WithdrawalTest, AResultInAPageThatWasWithdrawnIsAnError) {
           }
         });
   }
+}
+
+// What was read meanwhile does not count, for any rank.
+TEST(WithdrawalTest, AllRanksSeeThatOneHasLetGo) {
+  std::barrier<> all(3);
+  spawnContexts(
+      Mode::kThreads, [] { return transport::shm::CreateDevice(); }, 3,
+      [&](const ContextPtr& context) {
+        internal::Lane& lane = laneOf(context, kBarrierSlotPrefix, 7);
+        EXPECT_FALSE(lane.hasLetGo());
+        all.arrive_and_wait();
+        if (context->rank == 1) {
+          lane.letGo();
+        }
+        all.arrive_and_wait();
+        EXPECT_TRUE(lane.hasLetGo());
+      });
 }
 
 // A rank alone: exits with 0 if it has seen what it should.

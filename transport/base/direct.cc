@@ -213,6 +213,18 @@ void DirectLane::withdraw(const internal::Place& place, size_t bytes) noexcept {
   }
 }
 
+// The fences: after the mark the caller may write, and it is looked at after
+// the others' reading.
+void DirectLane::letGo() noexcept {
+  lanes_.claims().close();
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+bool DirectLane::hasLetGo() {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return lanes_.claims().isClosed();
+}
+
 // ---- All lanes ----
 
 size_t DirectLanes::slotBytesFor(int ranks, bool crowded) {

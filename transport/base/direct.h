@@ -50,6 +50,8 @@ class DirectLane final : public internal::Lane {
   bool isWithdrawn(const internal::Place& place, size_t bytes) override {
     return memory_.isWithdrawn(place, bytes);
   }
+  void letGo() noexcept override;
+  bool hasLetGo() override;
 
  private:
   void ring(int rank) override;
@@ -111,6 +113,7 @@ class DirectLanes final : public internal::Direct {
     return departed_[static_cast<size_t>(rank)].load(std::memory_order_seq_cst);
   }
   void countSystemCall();
+  LaneClaims& claims() { return claims_; }
   // After a failure, when this rank is through with its operation in that lane:
   // whether the others are as well, within a while.
   bool othersStop(int lane) noexcept;

@@ -22,7 +22,8 @@
 // After a failure the counts tell who still works in a lane, and so may write
 // to others' memory: see close(). It marks the board, then looks at the counts;
 // who enters makes its count odd, then looks at the mark. Again one of the two
-// sees the other.
+// sees the other. The mark tells, too, that what was read of others' memory may
+// have changed before it was (internal::Lane::letGo()).
 #pragma once
 
 #include <atomic>
@@ -69,6 +70,7 @@ class LaneClaims {
   // The context has failed: nobody enters any lane from here on, enter() is
   // kFailed on all ranks, once they have heard of it.
   void close();
+  bool isClosed() const;
   // This rank, which is in that lane, has written its last to others' memory.
   void stop(int lane);
   // After close(): whether that rank may be in this rank's operation in the
@@ -104,7 +106,6 @@ class LaneClaims {
   void refuse(uint64_t name);
   int claimIdle(uint64_t name);
   bool isIdle(int lane) const;
-  bool isClosed() const;
   Count& countOf(int lane, int rank) const;
   std::atomic<uint64_t>& count(int lane, int rank) const {
     return countOf(lane, rank).value;

@@ -53,6 +53,7 @@ ProgressDomain::ProgressDomain()
                             " (raise the limit of open files, ulimit -n)");
   }
   sleepers_.reserve(64);
+  FutexWords::supported();  // found out now: the first wait allocates nothing
   thread_ = internal::startThread([this] { backgroundLoop(); });
 }
 

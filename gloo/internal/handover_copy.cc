@@ -71,6 +71,10 @@ void streamingCopy(char* to, const char* from, size_t bytes) {
 #endif
 
 void HandoverCopy::copyLong(char* to, const char* from, size_t bytes) {
+  if (bytes >= kLongBytes) {
+    streamingCopy(to, from, bytes);
+    return;
+  }
   const int index = count_;
   count_ = (count_ + 1) % kPeriod;
   const bool tries = index < 2 * kTried;

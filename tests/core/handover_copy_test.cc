@@ -63,6 +63,16 @@ TEST(HandoverCopy, CopiesInEveryCallOfAPeriod) {
   }
 }
 
+TEST(HandoverCopy, CopiesWhatIsLongerThanACache) {
+  HandoverCopy copy;
+  for (const size_t more : {0, 1, 77}) {
+    const size_t bytes = HandoverCopy::kLongBytes + more;
+    Copied copied = prepare(bytes);
+    copy(copied.to.data() + kGuard / 2 + more, copied.from.data() + 3, bytes);
+    expectExactly(copied, 3, more, bytes);
+  }
+}
+
 TEST(HandoverCopy, NoBytesMayComeFromNowhere) {
   HandoverCopy copy;
   copy(nullptr, nullptr, 0);

@@ -307,11 +307,7 @@ std::string DirectRun::differenceTo(int rank, uint64_t round,
     return internal::describeDisagreement(one, other, own.get(), &*their);
   }
   channel_.contradict({word_.slot, one, own, other});
-  constexpr std::chrono::seconds kPatience{1};
-  if (channel_.waitUntil([this] { return lane_.failed(); },
-                         Deadline::after(kPatience))) {
-    throwFailure();
-  }
+  awaitFailure();
   return internal::describeDisagreement(one, other);
 }
 

@@ -185,6 +185,9 @@ class DirectRun {
   [[noreturn]] void fail(internal::Cause::Kind kind, int culprit,
                          std::string text);
   [[noreturn]] void throwFailure();
+  // Another rank knows of one: throws it, unless it takes longer than a failure
+  // takes to be known by the links.
+  void awaitFailure();
   void abandon(const char* what) noexcept;
   std::string describe() const;
 

@@ -37,9 +37,6 @@ namespace {
 // ranks may begin before all have taken those of the last.
 constexpr int kMostOnTheWay = 128;
 
-// So long a failure takes to be known by the links, where the lanes tell of it.
-constexpr std::chrono::seconds kNews{1};
-
 // Of work that nobody else has a part in, between looks at the time.
 constexpr size_t kTurn = 1 << 20;
 
@@ -205,6 +202,14 @@ void DirectRun::handOver(int first, int last) {
   waitForAll(round);
 }
 
+void DirectRun::awaitFailure() {
+  constexpr std::chrono::seconds kNews{1};
+  if (channel_.waitUntil([this] { return lane_.failed(); },
+                         Deadline::after(kNews))) {
+    throwFailure();
+  }
+}
+
 // Once this rank has published that round, others may return: if it throws
 // itself, what they read from then on must not count.
 void DirectRun::finishInPlace() {
@@ -218,12 +223,7 @@ void DirectRun::finishInPlace() {
   }
   const internal::Place exposed = std::exchange(exposed_, internal::Place());
   if (lane_.hasLetGo()) {
-    // The links will tell why.
-    (void)channel_.waitUntil([this] { return lane_.failed(); },
-                             Deadline::after(kNews));
-    if (lane_.failed()) {
-      throwFailure();
-    }
+    awaitFailure();  // says why
     throw IoException(
         MakeString(describe(),
                    ": another rank has failed, whose vectors may have changed"

@@ -26,22 +26,21 @@ class Expander {
  private:
   void add(Action action) {
     const uint32_t index = static_cast<uint32_t>(program_.actions.size());
-    std::vector<uint32_t>& waits = waits_;
-    waits.clear();
+    waits_.clear();
     if (action.kind != ActionKind::kRecv) {
-      hazards_.read(index, action.source, action.bytes, waits);
+      hazards_.read(index, action.source, action.bytes, waits_);
     }
     if (action.kind == ActionKind::kReduce) {
-      hazards_.read(index, action.staged, action.bytes, waits);
+      hazards_.read(index, action.staged, action.bytes, waits_);
     }
     if (action.kind != ActionKind::kSend) {
-      hazards_.write(index, action.target, action.bytes, waits);
+      hazards_.write(index, action.target, action.bytes, waits_);
     }
-    std::sort(waits.begin(), waits.end());
-    waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
+    std::sort(waits_.begin(), waits_.end());
+    waits_.erase(std::unique(waits_.begin(), waits_.end()), waits_.end());
     action.firstWait = static_cast<uint32_t>(program_.waits.size());
-    action.waitCount = static_cast<uint32_t>(waits.size());
-    program_.waits.insert(program_.waits.end(), waits.begin(), waits.end());
+    action.waitCount = static_cast<uint32_t>(waits_.size());
+    program_.waits.insert(program_.waits.end(), waits_.begin(), waits_.end());
     chain(action, index);
     program_.actions.push_back(action);
   }

@@ -21,8 +21,7 @@ constexpr size_t kBytes = size_t{64} << 20;
 constexpr size_t kAlignment = 512;
 constexpr int kInvalidValue = 1;  // CUDA_ERROR_INVALID_VALUE
 
-std::atomic<FakeCuda*> instance{nullptr};
-FakeCuda& fake() { return *instance.load(); }
+FakeCuda& fake() { return static_cast<FakeCuda&>(*CudaDevice::current()); }
 char primary;  // stands for a context, and for a stream
 char other;    // a context that the runtime does not know
 thread_local int pushed = 0;
@@ -168,18 +167,14 @@ FakeCuda::FakeCuda(const CudaConfig& config)
   };
   device_ = map(PROT_NONE);
   visible_ = map(PROT_READ | PROT_WRITE);
-  instance = this;
 }
 
 FakeCuda::~FakeCuda() {
   end();
-  instance = nullptr;
   ::munmap(device_, kBytes);
   ::munmap(visible_, kBytes);
   ::close(fd_);
 }
-
-FakeCuda* FakeCuda::current() { return instance; }
 
 void* FakeCuda::allocate(size_t bytes) {
   const size_t whole = (bytes + kAlignment) / kAlignment * kAlignment;

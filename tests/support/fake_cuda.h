@@ -21,8 +21,6 @@ class FakeCuda final : public CudaDevice {
 
   explicit FakeCuda(const CudaConfig& config = {});
   ~FakeCuda() override;
-  // Null: it is another one, or there is none.
-  static FakeCuda* current();
 
   int number() const override { return kDevice; }
   // At most 64 MiB in all.

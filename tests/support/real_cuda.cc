@@ -19,8 +19,9 @@ using Address = CudaDriver::Address;
 constexpr size_t kShift = 512;
 constexpr unsigned kManagedByAll = 1;  // CU_MEM_ATTACH_GLOBAL
 
-RealCuda* instance = nullptr;
-CudaDriver driver;
+CudaDriver driver;  // the process's own
+
+RealCuda& real() { return static_cast<RealCuda&>(*CudaDevice::current()); }
 
 // A function that only tests take from the driver.
 template <typename... A>
@@ -60,19 +61,19 @@ CudaDriver counted() {
   driver = *internal::cudaDriver();
   CudaDriver d = driver;
   d.memcpyAsync = [](Address to, Address from, size_t bytes, void* stream) {
-    instance->counts().copies++;
+    real().counts().copies++;
     return driver.memcpyAsync(to, from, bytes, stream);
   };
   d.flushWrites = [](int target, int scope) {
-    instance->counts().flushes++;
+    real().counts().flushes++;
     return driver.flushWrites(target, scope);
   };
   d.handleForRange = [](void* handle, Address begin, size_t bytes, int type,
                         unsigned long long flags) {
     const int error = driver.handleForRange(handle, begin, bytes, type, flags);
     if (error == 0) {
-      instance->counts().exports++;
-      instance->noteExport(*static_cast<int*>(handle), begin, bytes);
+      real().counts().exports++;
+      real().noteExport(*static_cast<int*>(handle), begin, bytes);
     }
     return error;
   };
@@ -109,7 +110,6 @@ std::string RealCuda::missing() {
 
 // Keeps the context, as the CUDA runtime does: memory goes with it.
 RealCuda::RealCuda() : CudaDevice(found(), counted()) {
-  instance = this;
   void* context = nullptr;
   EXPECT_EQ(driver.primaryCtxRetain(&context, 0), 0);
 }
@@ -126,7 +126,6 @@ RealCuda::~RealCuda() {
     require("cuCtxDestroy_v2", elsewhere_);  // and its memory
   }
   EXPECT_EQ(driver.primaryCtxRelease(0), 0);
-  instance = nullptr;
 }
 
 void* RealCuda::keep(uint64_t begin, size_t bytes, const char* free) {

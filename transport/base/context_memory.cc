@@ -304,7 +304,8 @@ std::unique_ptr<KeptMemory> Context::keepAs(MemoryKind kind, void* data,
     return nullptr;
   }
   auto kept = std::make_unique<KeptMemory>(*this, kind, data, bytes, bothWays);
-  const bool managed = internal::isManagedCuda(data);
+  const bool managed =
+      capsOfLinks().needsRegions && internal::isManagedCuda(data);
   const auto lock = this->lock();
   if (managed && needsRegions()) {
     requireUnmanaged(data);  // before any message needs it registered

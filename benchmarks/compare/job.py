@@ -55,7 +55,7 @@ def _scratch():
 
 def _kill(processes):
     for process in processes:
-        try:  # each leads its own session, so this ends its children too
+        try:  # each leads its own group, so this ends its children too
             os.killpg(process.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
@@ -82,10 +82,13 @@ def _wait(processes, timeout_s):
 
 
 def _start(command, out, err, environment):
+    # All ranks stay in this session, as a launcher's do: Linux schedules each
+    # session as a group (sched_autogroup), and a rank that yields in a group of
+    # its own gives its core to nobody.
     try:
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-            env={**os.environ, **environment}, start_new_session=True)
+            env={**os.environ, **environment}, process_group=0)
     except FileNotFoundError:
         raise NotAvailable(f"{command[0]} was not built: is its package "
                            "installed?") from None

@@ -85,10 +85,11 @@ DirectRun::DirectRun(internal::Channel& channel, internal::Lane& lane,
       unit_(kLine % request.elementSize == 0 ? kLine : request.elementSize),
       chunkBytes_(std::min(lane.slotBytes(), parameters.chunkBytes) / kLine *
                   kLine),
-      flatBytes_(std::min(lane.slotBytes(), parameters.flatBytes)),
+      wholeBytes_(parameters.wholeBytes(request.collective, lane.crowded(),
+                                        lane.slotBytes())),
       leastInPlace_(lane.size() == 2 ? parameters.inPlaceBytes
                                      : std::max(parameters.inPlaceBytes,
-                                                flatBytes_ + 1)),
+                                                std::min(wholeBytes_, chunkBytes_) + 1)),
       foreign_(arguments.kernel == nullptr && arguments.function != nullptr
                    ? [this, function = arguments.function](
                          void* c, const void* a, const void* b, size_t n) {

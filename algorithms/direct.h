@@ -3,10 +3,12 @@
 //
 //   inline   up to 104 bytes ride in the flag's cache line and the one beside
 //            it: one round
-//   flat     everybody reads everything: one round, to a few KiB
-//   swap     two ranks, in chunks of a slot: one round each, to 32 KiB unless
-//            ranks share a core
-//   halved   two ranks, longer: each reduces a half of a chunk in the other's
+//   flat     allreduce, everybody reads everything: one round, to a few KiB
+//   rooted   reduce, the root reads everything, in chunks of a slot: one round
+//            each, to some hundred KiB, of two ranks always
+//   swap     allreduce of two ranks, in chunks of a slot: one round each, to
+//            32 KiB unless ranks share a core
+//   halved   the same, longer: each reduces a half of a chunk in the other's
 //            slot; the steps of three neighbouring chunks share a round
 //   staged   slices: copied in, each reduced by its owner, copied out; the
 //            three steps of neighbouring chunks share a round
@@ -79,7 +81,7 @@ class DirectRun {
   void halvedAllreduce();
   void staged(bool everybody);
   void reduce();
-  void reducePair();
+  void reduceAtRoot();
   void broadcast();
   void allgather();
   void reduceScatter();
@@ -134,7 +136,9 @@ class DirectRun {
   void reduceAway(const Part& part, char* theirs);
 
   void reduceInline(char* target, const Part& part, bool wanted);
-  void reduceFlat(bool wanted);
+  void reduceFlat();
+  // Where its input is as it was when it combines the others' with that.
+  bool keepsOwnInput() const;
 
   // ---- Steps of a round.
   // Number of the next one; all have published the one before.
@@ -208,7 +212,7 @@ class DirectRun {
   const size_t unit_;      // bytes; see whole()
   // What the parameters say, for such slots and so many ranks.
   const size_t chunkBytes_;
-  const size_t flatBytes_;
+  const size_t wholeBytes_;    // a reduction up to here is not cut into slices
   const size_t leastInPlace_;  // of a reduction
   // The caller's, with a look at the time after each call; empty: none.
   const internal::ReduceFunction foreign_;

@@ -133,30 +133,5 @@ void DirectRun::reduceAway(const Part& part, char* theirs) {
   }
 }
 
-void DirectRun::reducePair() {
-  const int other = 1 - rank_;
-  const size_t chunk = whole(chunkBytes_);
-  const bool isRoot = rank_ == request_.root;
-  size_t length = 0;
-  for (size_t at = 0; at < bytes_; at += length) {
-    length = std::min(chunk, bytes_ - at);
-    const uint64_t round = begin();
-    if (!isRoot) {
-      lane_.copyOver(mine(round), input_ + at, length);
-    }
-    publish(round);
-    if (isRoot || othersMayOffer_) {
-      waitFor(other, round);
-      if (beginsAgain(round)) {
-        length = 0;
-        continue;
-      }
-    }
-    if (isRoot) {
-      combinePair(output_ + at, input_ + at, lane_.slot(other, round), length);
-    }
-  }
-}
-
 }  // namespace algorithms
 GLOO_NAMESPACE_END

@@ -3,6 +3,7 @@
 // ranks.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <limits>
@@ -20,21 +21,40 @@ struct DirectParameters {
   // What rides in the lines is never in place.
   static constexpr size_t kLeastInPlace = 128;
 
-  // A reduction of more than two ranks: up to here everybody reads everything,
+  // Where each rank has a core, and where some share one: see Lane::crowded().
+  struct ByCores {
+    size_t apart = 0;
+    size_t crowded = 0;
+    size_t of(bool isCrowded) const { return isCrowded ? crowded : apart; }
+    bool operator==(const ByCores&) const = default;
+  };
+
+  // An allreduce of more than two ranks: up to here everybody reads everything,
   // longer vectors are cut into a slice for each rank.
-  size_t flatBytes = 0;
+  ByCores flatBytes;
+  // A reduce of more than two ranks: up to here the root reads everything,
+  // longer vectors are cut into slices.
+  ByCores rootedBytes;
   // An allreduce of two ranks that have a core each: shorter vectors are
   // reduced as a whole by both, of longer ones each rank reduces a half.
   size_t halvedBytes = 0;
   // Vectors (or parts of them) of the shared allocator are worked on in place
   // from here on: shorter ones are copied in less time than one more round
-  // takes. (More than two ranks: and above flatBytes.)
+  // takes. (More than two ranks: a reduction above what is read whole.)
   size_t inPlaceBytes = 0;
   // Of what does not fit a slot, so much at a time, where slots are longer.
   size_t chunkBytes = kUnlimited;
   // Longer vectors (sharedBytes()) take the links, by collective.
   std::array<size_t, kCollectiveNumbers> mostBytes = unlimited();
 
+  // A reduction of more than two ranks up to here is not cut into slices. (What
+  // is flat is read at once, from a slot.)
+  size_t wholeBytes(Collective collective, bool isCrowded,
+                    size_t slotBytes) const {
+    return collective == Collective::kReduce
+               ? rootedBytes.of(isCrowded)
+               : std::min(slotBytes, flatBytes.of(isCrowded));
+  }
   size_t mostOf(Collective collective) const {
     return mostBytes[static_cast<size_t>(collective)];
   }

@@ -63,8 +63,8 @@ void DirectRun::allreduce() {
     reduceInline(output_, {0, bytes_}, true);
   } else if (size_ == 2) {
     allreducePair();
-  } else if (bytes_ <= flatBytes_) {
-    reduceFlat(true);
+  } else if (bytes_ <= wholeBytes_) {
+    reduceFlat();
   } else {
     staged(true);
   }
@@ -100,23 +100,25 @@ void DirectRun::reduceInline(char* target, const Part& part, bool wanted) {
       part.bytes);
 }
 
-void DirectRun::reduceFlat(bool wanted) {
+// The own slot went to whoever has read it. But the result may take the input's
+// place before that is read.
+bool DirectRun::keepsOwnInput() const {
+  return !request_.inPlace || rank_ == 0 || size_ == 2 ||
+         (rank_ == 1 && reduce_.kernel != nullptr);
+}
+
+void DirectRun::reduceFlat() {
   const uint64_t round = begin();
   copy(mine(round), input_, bytes_);
   publish(round);
-  if (wanted) {
-    waitForAll(round);
-    // The own slot went to whoever has read it. But the result may take the
-    // input's place before that is read.
-    const bool keepsInput = !request_.inPlace || rank_ == 0 ||
-                            (rank_ == 1 && reduce_.kernel != nullptr);
-    combine(
-        output_,
-        [&](int rank) {
-          return rank == rank_ && keepsInput ? input_ : of(rank, round);
-        },
-        bytes_);
-  }
+  waitForAll(round);
+  const bool keepsInput = keepsOwnInput();
+  combine(
+      output_,
+      [&](int rank) {
+        return rank == rank_ && keepsInput ? input_ : of(rank, round);
+      },
+      bytes_);
 }
 
 // Chunk c comes in, is reduced and goes out in the rounds first + c, + c + 1
@@ -199,7 +201,6 @@ void DirectRun::staged(bool everybody) {
 }
 
 void DirectRun::reduce() {
-  const bool isRoot = rank_ == request_.root;
   if (bytes_ >= leastInPlace_) {
     offer(input_);
     if (agreeOnOffers()) {
@@ -207,13 +208,48 @@ void DirectRun::reduce() {
     }
   }
   if (bytes_ <= Line::kPayloadBytes) {
-    reduceInline(output_, {0, bytes_}, isRoot);
-  } else if (size_ == 2) {
-    reducePair();
-  } else if (bytes_ <= flatBytes_) {
-    reduceFlat(isRoot);
+    reduceInline(output_, {0, bytes_}, rank_ == request_.root);
+  } else if (size_ == 2 || bytes_ <= wholeBytes_) {
+    reduceAtRoot();
   } else {
     staged(false);
+  }
+}
+
+// The root alone reads and reduces, while the others bring the next chunk.
+void DirectRun::reduceAtRoot() {
+  const size_t chunk = whole(chunkBytes_);
+  const bool isRoot = rank_ == request_.root;
+  const bool keepsInput = keepsOwnInput();
+  size_t length = 0;
+  for (size_t at = 0; at < bytes_; at += length) {
+    length = std::min(chunk, bytes_ - at);
+    const uint64_t round = begin();
+    if (!isRoot || !keepsInput) {
+      lane_.copyOver(mine(round), input_ + at, length);
+    }
+    publish(round);
+    if (isRoot || othersMayOffer_) {
+      waitForAll(round);
+      if (beginsAgain(round)) {
+        length = 0;
+        continue;
+      }
+    }
+    if (!isRoot) {
+      continue;
+    }
+    if (size_ == 2) {
+      combinePair(output_ + at, input_ + at, lane_.slot(1 - rank_, round),
+                  length);
+      continue;
+    }
+    combine(
+        output_ + at,
+        [&](int rank) {
+          return rank == rank_ && keepsInput ? input_ + at : of(rank, round);
+        },
+        length);
   }
 }
 

@@ -123,8 +123,9 @@ Table tableOf(const json& rows, Collective collective,
 DirectParameters directOf(const json& object, DirectParameters direct,
                           const std::string& where) {
   requireObject(object,
-                {"flat_bytes", "halved_bytes", "in_place_bytes", "chunk_bytes",
-                 "most_bytes"},
+                {"flat_bytes", "crowded_flat_bytes", "rooted_bytes",
+                 "crowded_rooted_bytes", "halved_bytes", "in_place_bytes",
+                 "chunk_bytes", "most_bytes"},
                 where);
   const auto set = [&](const char* name, size_t least, size_t& bytes) {
     if (const auto it = object.find(name); it != object.end()) {
@@ -132,7 +133,15 @@ DirectParameters directOf(const json& object, DirectParameters direct,
           *it, where + "." + name, static_cast<double>(least), kMaxBytes));
     }
   };
-  set("flat_bytes", 0, direct.flatBytes);
+  // One alone was measured with the ranks as they are.
+  const auto setBoth = [&](const char* name, const char* crowded,
+                           DirectParameters::ByCores& both) {
+    set(name, 0, both.apart);
+    set(name, 0, both.crowded);
+    set(crowded, 0, both.crowded);
+  };
+  setBoth("flat_bytes", "crowded_flat_bytes", direct.flatBytes);
+  setBoth("rooted_bytes", "crowded_rooted_bytes", direct.rootedBytes);
   set("halved_bytes", 0, direct.halvedBytes);
   set("in_place_bytes", DirectParameters::kLeastInPlace, direct.inPlaceBytes);
   set("chunk_bytes", DirectParameters::kLeastChunk, direct.chunkBytes);

@@ -12,6 +12,7 @@
 #include "gloo/allreduce.h"
 #include "gloo/common/error.h"
 #include "gloo/context.h"
+#include "gloo/reduce.h"
 #include "gloo/rendezvous/context.h"
 #include "gloo/transport/shm/allocate.h"
 #include "gloo/transport/shm/device.h"
@@ -102,12 +103,69 @@ uint64_t roundsOf(const ContextPtr& context, size_t bytes) {
 
 TEST(DirectProfile, SaysUpToWhichSizeReductionsAreFlat) {
   onRanks(3, "", [](const ContextPtr& context) {
-    EXPECT_EQ(kFlatOrSwapped, roundsOf(context, 8000));
+    EXPECT_EQ(kFlatOrSwapped, roundsOf(context, 4000));
+    EXPECT_EQ(kStaged, roundsOf(context, 40000));
   });
   onRanks(3, R"({"flat_bytes": 7999})", [](const ContextPtr& context) {
     EXPECT_EQ(kStaged, roundsOf(context, 8000));
     EXPECT_EQ(kFlatOrSwapped, roundsOf(context, 7996));
   });
+}
+
+// Of a reduce to rank 1, after which all ranks have met.
+uint64_t reduceRoundsOf(const ContextPtr& context, int* values, size_t bytes) {
+  const size_t count = bytes / sizeof(int);
+  std::vector<int> result(count);
+  ReduceOptions opts(context);
+  opts.setInput(values, count);
+  opts.setOutput(result.data(), count);
+  opts.setRoot(1);
+  opts.setReduceFunction(testing_support::adder<int>());
+  std::fill_n(values, count, context->rank + 1);
+  reduce(opts);
+  const uint64_t before = laneOf(context, kReduceSlotPrefix, 0).round();
+  reduce(opts);
+  if (context->rank == 1) {
+    const int sum = context->size * (context->size + 1) / 2;
+    EXPECT_EQ(std::vector<int>(count, sum), result);
+  }
+  return laneOf(context, kReduceSlotPrefix, 0).round() - before;
+}
+
+uint64_t reduceRoundsOf(const ContextPtr& context, size_t bytes) {
+  std::vector<int> values(bytes / sizeof(int));
+  return reduceRoundsOf(context, values.data(), bytes);
+}
+
+TEST(DirectProfile, SaysUpToWhichSizeTheRootReducesAlone) {
+  onRanks(3, "", [](const ContextPtr& context) {
+    EXPECT_EQ(kFlatOrSwapped, reduceRoundsOf(context, 40000));
+    EXPECT_EQ(
+        kFlatOrSwapped,
+        reduceRoundsOf(context,
+                       laneOf(context, kReduceSlotPrefix, 0).slotBytes() & ~3));
+  });
+  onRanks(3, R"({"rooted_bytes": 7999})", [](const ContextPtr& context) {
+    EXPECT_EQ(kStaged, reduceRoundsOf(context, 8000));
+    EXPECT_EQ(kFlatOrSwapped, reduceRoundsOf(context, 7996));
+  });
+  onRanks(3, R"({"rooted_bytes": 40000, "chunk_bytes": 8192})",
+          [](const ContextPtr& context) {
+            EXPECT_EQ(5u, reduceRoundsOf(context, 40000));
+          });
+}
+
+// Nothing is offered of what fits a slot: who has nothing to offer need not
+// wait to see that.
+TEST(DirectProfile, TheRootReadsSlotsWhereMemoryIsSharedToo) {
+  const auto rounds = [](const ContextPtr& context, size_t bytes) {
+    auto memory = transport::shm::allocate(bytes);
+    return reduceRoundsOf(context, static_cast<int*>(memory.data()), bytes);
+  };
+  onRanks(3, R"({"rooted_bytes": 65536, "chunk_bytes": 40000})",
+          [&](const ContextPtr& context) {
+            EXPECT_EQ(kFlatOrSwapped, rounds(context, 39936));
+          });
 }
 
 // Its links are those of shared memory.
@@ -163,13 +221,10 @@ TEST(DirectProfile, SaysFromWhichSizeOnSharedMemoryIsUsedInPlace) {
   });
 }
 
-// The least that it may say, with every collective.
-TEST(DirectProfile, TheLeastSizesGiveWhatTheOracleSays) {
-  const std::string least =
-      R"({"flat_bytes": 0, "halved_bytes": 0, "in_place_bytes": 128,
-          "chunk_bytes": 8192})";
+// With every collective.
+void checkAll(const std::string& direct) {
   for (const int size : {2, 3}) {
-    onRanks(size, least, [](const ContextPtr& context) {
+    onRanks(size, direct, [](const ContextPtr& context) {
       using namespace testing_support;
       unsigned seed = 0;
       for (const auto memory :
@@ -188,6 +243,16 @@ TEST(DirectProfile, TheLeastSizesGiveWhatTheOracleSays) {
       VectorArena::mine().use(VectorMemory::kOrdinary);
     });
   }
+}
+
+TEST(DirectProfile, TheLeastSizesGiveWhatTheOracleSays) {
+  checkAll(R"({"flat_bytes": 0, "rooted_bytes": 0, "halved_bytes": 0,
+               "in_place_bytes": 128, "chunk_bytes": 8192})");
+}
+
+TEST(DirectProfile, TheMostOfOneRoundGivesWhatTheOracleSays) {
+  checkAll(R"({"flat_bytes": 1e15, "rooted_bytes": 1e15, "halved_bytes": 1e15,
+               "in_place_bytes": 128, "chunk_bytes": 8192})");
 }
 
 TEST(DirectProfile, SaysWhichVectorsTakeTheLinks) {

@@ -159,7 +159,8 @@ class Deceiver {
 // The next one; what comes out may be wrong.
 void call(const Collective& collective, const ContextPtr& context,
           Random& random) {
-  constexpr size_t kCounts[] = {1, 20, 300, 20000, 60000};
+  // The longest is in place in any case: it does not fit a slot.
+  constexpr size_t kCounts[] = {1, 20, 300, 20000, 60000, 140000};
   // What all have mapped already, mostly: the others then believe an offer, or
   // give up; where something is new, they vote.
   constexpr VectorMemory kMemory[] = {

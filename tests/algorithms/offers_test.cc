@@ -128,6 +128,7 @@ class Call {
     arguments_.kernel = internal::kernelFor(internal::ElementType::kInt64,
                                             internal::Reduction::kSum);
     arguments_.timeout = std::chrono::seconds(10);
+    parameters.rootedBytes = {};  // else a slot is read, whoever offers
     lane.emplace(ranks, sharedBytes(collective, ranks, request_.counts,
                                     request_.elementSize));
   }
@@ -222,6 +223,10 @@ TEST(OffersTest, OnlyTheFirstOneIsHeard) {
         const auto rounds = [&](bool offered) {
           Call call(ranks, one.collective, one.root);
           call.parameters.halvedBytes = halved ? 0 : SIZE_MAX;
+          if (!halved) {  // what is longer than a chunk
+            call.parameters.rootedBytes = {SIZE_MAX, SIZE_MAX};
+            call.parameters.chunkBytes = DirectParameters::kLeastChunk;
+          }
           return roundsOf(call, offered);
         };
         const uint64_t usual = rounds(false);

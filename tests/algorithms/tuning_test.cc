@@ -124,13 +124,15 @@ TEST(Tuning, ParametersOfTheNearestNumberOfRanksButNoTable) {
 // ---- Collectives in memory that all ranks have mapped. ----
 
 constexpr const char* kDirect = R"(, "direct": {
-  "flat_bytes": 1000, "halved_bytes": 2000, "in_place_bytes": 3000,
+  "flat_bytes": 1000, "rooted_bytes": 1500, "crowded_rooted_bytes": 1600,
+  "halved_bytes": 2000, "in_place_bytes": 3000,
   "chunk_bytes": 40000, "most_bytes": {"broadcast": 5000}})";
 
 TEST(Tuning, ChoosesTheWaysOfDirectCollectives) {
   const DirectParameters direct =
       applied(file(network("shm", 4, kDirect)), "shm", 4).direct;
-  EXPECT_EQ(1000u, direct.flatBytes);
+  EXPECT_EQ((DirectParameters::ByCores{1000, 1000}), direct.flatBytes);
+  EXPECT_EQ((DirectParameters::ByCores{1500, 1600}), direct.rootedBytes);
   EXPECT_EQ(2000u, direct.halvedBytes);
   EXPECT_EQ(3000u, direct.inPlaceBytes);
   EXPECT_EQ(40000u, direct.chunkBytes);
@@ -142,6 +144,7 @@ TEST(Tuning, ChoosesTheWaysOfDirectCollectives) {
 void expectShipped(const DirectParameters& direct, int ranks) {
   const DirectParameters shipped = shippedDirectParameters(ranks);
   EXPECT_EQ(shipped.flatBytes, direct.flatBytes);
+  EXPECT_EQ(shipped.rootedBytes, direct.rootedBytes);
   EXPECT_EQ(shipped.halvedBytes, direct.halvedBytes);
   EXPECT_EQ(shipped.inPlaceBytes, direct.inPlaceBytes);
   EXPECT_EQ(shipped.chunkBytes, direct.chunkBytes);

@@ -29,7 +29,8 @@ std::vector<std::vector<char>> seeds() {
     "reduce_per_byte":1e-10,"copy_per_byte":2e-10,"segment_bytes":50000,
     "best":{"allreduce":[{"bytes":0,"algorithm":"flat"},
                          {"bytes":1000,"algorithm":"ring"}]},
-    "direct":{"flat_bytes":1000,"halved_bytes":2000,"in_place_bytes":3000,
+    "direct":{"flat_bytes":1000,"rooted_bytes":1500,"halved_bytes":2000,
+              "in_place_bytes":3000,"crowded_flat_bytes":900,
               "chunk_bytes":40000,"most_bytes":{"alltoall":5000}}}]})";
   return {{text.begin(), text.end()}, {'{', '}'}};
 }

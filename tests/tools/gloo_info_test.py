@@ -140,10 +140,16 @@ class GlooInfo(unittest.TestCase):
             return result.stdout
         self.assertEqual(json.loads(told(None, "4", "--json"))
                          ["direct_parameters"],
-                         {"flat_bytes": 16384, "halved_bytes": 32768,
-                          "in_place_bytes": 32768, "most_bytes": {}})
-        self.assertRegex(told(), r"(?m)^  reductions flat up to 16384 B, in "
-                         r"slices above; .* from 32768 B; chunks of a slot$")
+                         {"flat_bytes": 1024, "crowded_flat_bytes": 12288,
+                          "rooted_bytes": 524288,
+                          "crowded_rooted_bytes": 2097152,
+                          "halved_bytes": 32768, "in_place_bytes": 32768,
+                          "most_bytes": {}})
+        self.assertRegex(
+            told(), r"(?m)^  allreduce flat up to 1024 B \(12288 B where ranks "
+            r"share a core\), reduce by the root alone up to 524288 B "
+            r"\(2097152 B where ranks share a core\), in slices above; "
+            r".* from 32768 B; chunks of a slot$")
         self.assertRegex(told(None, "2"), "in halves, .* from 32768 B;")
         with tempfile.NamedTemporaryFile("w") as file:
             json.dump({"version": 1, "networks": [
@@ -156,7 +162,7 @@ class GlooInfo(unittest.TestCase):
                      "most_bytes": {"alltoall": 999999}}}]}, file)
             file.flush()
             self.assertRegex(
-                told(file.name), r"flat up to 1234 B, .* from 5678 B; chunks of "
+                told(file.name), r"flat up to 1234 B, reduce .* from 5678 B; chunks of "
                 r"at most 65536 B; alltoall by the links above 999999 B\n")
             self.assertEqual(
                 json.loads(told(file.name, "4", "--json"))["direct_parameters"]

@@ -129,16 +129,29 @@ nlohmann::json mostBytes(const algorithms::DirectParameters& parameters,
   return most;
 }
 
+std::string describe(const algorithms::DirectParameters::ByCores& bytes) {
+  std::string text = gloo::MakeString(bytes.apart, " B");
+  if (bytes.crowded != bytes.apart) {
+    text +=
+        gloo::MakeString(" (", bytes.crowded, " B where ranks share a core)");
+  }
+  return text;
+}
+
 // As in a tuning file; null: nothing runs direct.
 nlohmann::json describe(const algorithms::DirectParameters& parameters,
                         const std::vector<std::string>& names) {
   if (names.empty()) {
     return nullptr;
   }
-  nlohmann::json object{{"flat_bytes", parameters.flatBytes},
-                        {"halved_bytes", parameters.halvedBytes},
-                        {"in_place_bytes", parameters.inPlaceBytes},
-                        {"most_bytes", mostBytes(parameters, names)}};
+  nlohmann::json object{
+      {"flat_bytes", parameters.flatBytes.apart},
+      {"crowded_flat_bytes", parameters.flatBytes.crowded},
+      {"rooted_bytes", parameters.rootedBytes.apart},
+      {"crowded_rooted_bytes", parameters.rootedBytes.crowded},
+      {"halved_bytes", parameters.halvedBytes},
+      {"in_place_bytes", parameters.inPlaceBytes},
+      {"most_bytes", mostBytes(parameters, names)}};
   if (parameters.chunkBytes != algorithms::DirectParameters::kUnlimited) {
     object["chunk_bytes"] = parameters.chunkBytes;
   }
@@ -153,12 +166,15 @@ void printDirect(std::ostream& out, int ranks,
   for (const std::string& name : names) {
     out << " " << name;
   }
-  out << "\n  reductions "
-      << (ranks == 2 ? "in halves, where each rank has a core, from "
-                     : "flat up to ")
-      << (ranks == 2 ? parameters.halvedBytes : parameters.flatBytes) << " B"
-      << (ranks == 2 ? "" : ", in slices above")
-      << "; in memory of the shared allocator in place from "
+  if (ranks == 2) {
+    out << "\n  allreduce in halves, where each rank has a core, from "
+        << parameters.halvedBytes << " B";
+  } else {
+    out << "\n  allreduce flat up to " << describe(parameters.flatBytes)
+        << ", reduce by the root alone up to "
+        << describe(parameters.rootedBytes) << ", in slices above";
+  }
+  out << "; in memory of the shared allocator in place from "
       << parameters.inPlaceBytes << " B; chunks of ";
   if (parameters.chunkBytes == algorithms::DirectParameters::kUnlimited) {
     out << "a slot";

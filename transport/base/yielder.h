@@ -52,7 +52,8 @@ class Yielder {
     const auto taken = end - now;
     if (taken < kNobody || !switched()) {
       switches_ = 0;
-      patience_ = std::min(2 * patience_, kMostPatience);
+      patience_ =
+          std::min(2 * patience_, std::max(kMostPatience, kPerYield * taken));
       return;
     }
     patience_ = kLeastPatience;
@@ -107,6 +108,9 @@ class Yielder {
   // long.
   static constexpr Time kLeastPatience = std::chrono::microseconds(1);
   static constexpr Time kMostPatience = std::chrono::microseconds(16);
+  // Where a system call takes longer, as in an emulated guest, so does a
+  // message.
+  static constexpr int kPerYield = 80;
 
   Time patience_ = kLeastPatience;
   long involuntary_ = 0;

@@ -24,8 +24,9 @@ using Clock = Deadline::Clock;
 
 // Rounds of a glance, at least: longer than a peer takes that answers at once.
 constexpr int kGlances = 64;
-// Rounds of which one includes the pollers that rest.
-constexpr uint32_t kRestRounds = 1024;
+// Rounds of which one includes the pollers that rest, which costs several
+// rounds, system calls and looks at the clock.
+constexpr uint32_t kRestRounds = 512;
 constexpr std::chrono::microseconds kDefaultSpin{500};
 // Between two looks of the background thread whether threads drive, once they
 // have done so each time for a while: a look costs the one that it interrupts.

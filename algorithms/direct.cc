@@ -87,9 +87,8 @@ DirectRun::DirectRun(internal::Channel& channel, internal::Lane& lane,
                   kLine),
       wholeBytes_(parameters.wholeBytes(request.collective, lane.crowded(),
                                         lane.slotBytes())),
-      leastInPlace_(lane.size() == 2 ? parameters.inPlaceBytes
-                                     : std::max(parameters.inPlaceBytes,
-                                                std::min(wholeBytes_, chunkBytes_) + 1)),
+      leastInPlace_(parameters.leastInPlace(request.collective, size_,
+                                            wholeBytes_, chunkBytes_)),
       foreign_(arguments.kernel == nullptr && arguments.function != nullptr
                    ? [this, function = arguments.function](
                          void* c, const void* a, const void* b, size_t n) {

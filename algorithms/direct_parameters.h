@@ -40,7 +40,8 @@ struct DirectParameters {
   size_t halvedBytes = 0;
   // Vectors (or parts of them) of the shared allocator are worked on in place
   // from here on: shorter ones are copied in less time than one more round
-  // takes. (More than two ranks: a reduction above what is read whole.)
+  // takes. (More than two ranks: an allreduce above what is flat, a reduce
+  // above what its root reads in one round.)
   size_t inPlaceBytes = 0;
   // Of what does not fit a slot, so much at a time, where slots are longer.
   size_t chunkBytes = kUnlimited;
@@ -54,6 +55,16 @@ struct DirectParameters {
     return collective == Collective::kReduce
                ? rootedBytes.of(isCrowded)
                : std::min(slotBytes, flatBytes.of(isCrowded));
+  }
+  // From here on a reduction's memory is offered to be used in place. Of more
+  // than two ranks not what the root reads in one round, for which nobody is
+  // to wait, nor what is flat, which knows no second try.
+  size_t leastInPlace(Collective collective, int ranks, size_t wholeBytes,
+                      size_t longestChunk) const {
+    const size_t unoffered = collective == Collective::kReduce
+                                 ? std::min(wholeBytes, longestChunk)
+                                 : wholeBytes;
+    return ranks == 2 ? inPlaceBytes : std::max(inPlaceBytes, unoffered + 1);
   }
   size_t mostOf(Collective collective) const {
     return mostBytes[static_cast<size_t>(collective)];

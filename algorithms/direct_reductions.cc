@@ -225,8 +225,10 @@ void DirectRun::reduceAtRoot() {
   for (size_t at = 0; at < bytes_; at += length) {
     length = std::min(chunk, bytes_ - at);
     const uint64_t round = begin();
-    if (!isRoot || !keepsInput) {
+    if (!isRoot) {
       lane_.copyOver(mine(round), input_ + at, length);
+    } else if (!keepsInput) {
+      copy(mine(round), input_ + at, length);
     }
     publish(round);
     if (isRoot || othersMayOffer_) {

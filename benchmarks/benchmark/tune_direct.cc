@@ -30,6 +30,8 @@ class DirectTuning {
   void flat() {
     if (const auto from = threshold("flat_bytes", kNever, 0)) {
       found_["flat_bytes"] = *from - 1;
+    } else if (largest() >= kLeast) {
+      found_["flat_bytes"] = largest();  // slices never are quicker
     }
   }
   void halved() {
@@ -93,6 +95,8 @@ class DirectTuning {
     return context;
   }
 
+  size_t largest() const { return std::min(kMost, options_.largestBytes); }
+
   std::vector<double> measure(size_t bytes,
                               const std::vector<ContextPtr>& contexts) {
     const Entry& allreduce = *findBenchmark("allreduce");
@@ -105,8 +109,7 @@ class DirectTuning {
     const std::vector<ContextPtr> contexts{connect(parameter, from),
                                            connect(parameter, to)};
     std::vector<Ways> ways;
-    const size_t most = std::min(kMost, options_.largestBytes);
-    for (size_t bytes = kLeast; bytes <= most; bytes *= 2) {
+    for (size_t bytes = kLeast; bytes <= largest(); bytes *= 2) {
       const auto us = measure(bytes, contexts);
       ways.push_back({bytes, us[0], us[1]});
     }

@@ -112,7 +112,7 @@ TEST(DirectProfile, SaysUpToWhichSizeReductionsAreFlat) {
   });
 }
 
-// Of a reduce to rank 1, after which all ranks have met.
+// Of a reduce to rank 1.
 uint64_t reduceRoundsOf(const ContextPtr& context, int* values, size_t bytes) {
   const size_t count = bytes / sizeof(int);
   std::vector<int> result(count);
@@ -221,14 +221,17 @@ TEST(DirectProfile, SaysFromWhichSizeOnSharedMemoryIsUsedInPlace) {
   });
 }
 
-// With every collective.
+// With every collective, in memory of each kind, and of another on one rank.
 void checkAll(const std::string& direct) {
   for (const int size : {2, 3}) {
     onRanks(size, direct, [](const ContextPtr& context) {
       using namespace testing_support;
       unsigned seed = 0;
+      const auto last = context->rank == context->size - 1
+                            ? VectorMemory::kArena
+                            : VectorMemory::kOrdinary;
       for (const auto memory :
-           {VectorMemory::kOrdinary, VectorMemory::kArena}) {
+           {VectorMemory::kOrdinary, VectorMemory::kArena, last}) {
         VectorArena::mine().use(memory);
         for (const size_t count : {1, 20, 40, 50, 700, 9001}) {
           for (size_t which = 0; which < kChecks; which++) {

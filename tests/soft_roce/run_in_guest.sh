@@ -99,10 +99,12 @@ done | sort -u > "$control/folders"
   printf "2>&1 | cat; exit \"\${PIPESTATUS[0]}\"\n"
 } > "$control/command"
 
-# The guest's clock is the processor's (tsc), which QEMU keeps in step on all
-# processors but does not say so: Linux would take a device (hpet), and a look at
-# the clock take 730 ns instead of 70, under a lock that all processors share.
-#
+# An emulated guest's clock is the processor's (tsc), which QEMU keeps in step on
+# all processors but does not say so: Linux would take a device (hpet), and a look
+# at the clock take 730 ns instead of 70, under a lock that all processors share.
+clock=
+[[ $accel != tcg* ]] || clock="tsc=reliable clocksource=tsc"
+
 # boot GUEST [QEMU options]
 boot() {
   local guest=$1
@@ -110,7 +112,7 @@ boot() {
   exec timeout -k 10 "$limit" qemu-system-x86_64 -machine q35 -accel "$accel" \
     -cpu max -smp "$cpus" -m "$memory" -nodefaults -display none -no-reboot \
     -kernel "$image/vmlinuz" -initrd "$image/initrd.gz" -append \
-    "console=ttyS0 quiet panic=-1 mitigations=off net.ifnames=0 tsc=reliable clocksource=tsc guest=$guest limit=$limit" \
+    "console=ttyS0 quiet panic=-1 mitigations=off net.ifnames=0 $clock guest=$guest limit=$limit" \
     -serial "file:$control/console$guest" \
     -device virtio-serial -chardev stdio,id=out,signal=off \
     -device virtconsole,chardev=out \

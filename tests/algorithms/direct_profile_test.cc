@@ -6,6 +6,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -221,11 +222,26 @@ TEST(DirectProfile, SaysFromWhichSizeOnSharedMemoryIsUsedInPlace) {
   });
 }
 
-// With every collective, in memory of each kind, and of another on one rank.
+using testing_support::VectorArena;
+using testing_support::VectorMemory;
+
+// Every collective once, of so many elements.
+void checkEach(const ContextPtr& context, size_t count, unsigned* seed) {
+  using testing_support::Triple;
+  for (size_t which = 0; which < testing_support::kChecks; which++) {
+    const testing_support::Call call{count, static_cast<int>(*seed),
+                                     *seed % 2 == 1, 0, *seed};
+    ASSERT_EQ("",
+              testing_support::checkCollective<Triple>(which, context, call))
+        << context->size << " ranks, " << count;
+    ++*seed;
+  }
+}
+
+// In memory of each kind, and of another on one rank.
 void checkAll(const std::string& direct) {
   for (const int size : {2, 3}) {
     onRanks(size, direct, [](const ContextPtr& context) {
-      using namespace testing_support;
       unsigned seed = 0;
       const auto last = context->rank == context->size - 1
                             ? VectorMemory::kArena
@@ -234,13 +250,7 @@ void checkAll(const std::string& direct) {
            {VectorMemory::kOrdinary, VectorMemory::kArena, last}) {
         VectorArena::mine().use(memory);
         for (const size_t count : {1, 20, 40, 50, 700, 9001}) {
-          for (size_t which = 0; which < kChecks; which++) {
-            const Call call{count, static_cast<int>(seed), seed % 2 == 1, 0,
-                            seed};
-            ASSERT_EQ("", checkCollective<Triple>(which, context, call))
-                << context->size << " ranks, " << count;
-            seed++;
-          }
+          checkEach(context, count, &seed);
         }
       }
       VectorArena::mine().use(VectorMemory::kOrdinary);
@@ -256,6 +266,47 @@ TEST(DirectProfile, TheLeastSizesGiveWhatTheOracleSays) {
 TEST(DirectProfile, TheMostOfOneRoundGivesWhatTheOracleSays) {
   checkAll(R"({"flat_bytes": 1e15, "rooted_bytes": 1e15, "halved_bytes": 1e15,
                "in_place_bytes": 128, "chunk_bytes": 8192})");
+}
+
+// Each member of a file, or not.
+std::string anyDirect(std::mt19937& random) {
+  const std::vector<const char*> sizes{"0", "300", "5000", "20000", "1e15"};
+  const std::vector<const char*> chunks{"8192", "20000", "70000"};
+  std::string text;
+  const auto maySay = [&](const char* name, const auto& values, size_t first) {
+    const size_t which = first + random() % (values.size() - first + 1);
+    if (which < values.size()) {
+      text += MakeString(text.empty() ? "" : ", ", "\"", name,
+                         "\": ", values[which]);
+    }
+  };
+  for (const char* name : {"flat_bytes", "crowded_flat_bytes", "rooted_bytes",
+                           "crowded_rooted_bytes", "halved_bytes"}) {
+    maySay(name, sizes, 0);
+  }
+  maySay("in_place_bytes", sizes, 1);
+  maySay("chunk_bytes", chunks, 0);
+  return "{" + text + "}";
+}
+
+TEST(DirectProfile, AllThatAFileMaySayGivesWhatTheOracleSays) {
+  for (unsigned trial = 0; trial < 16; trial++) {
+    std::mt19937 random(trial);
+    const std::string direct = anyDirect(random);
+    SCOPED_TRACE(direct);
+    const int size = 2 + static_cast<int>(trial % 3);
+    onRanks(size, direct, [&](const ContextPtr& context) {
+      unsigned seed = trial;
+      for (const size_t count : {30, 500, 2500, 7000}) {
+        // Some ranks' in memory of the shared allocator.
+        const bool shares = (random() >> context->rank) % 2 == 1;
+        VectorArena::mine().use(shares ? VectorMemory::kArena
+                                       : VectorMemory::kOrdinary);
+        checkEach(context, count, &seed);
+      }
+      VectorArena::mine().use(VectorMemory::kOrdinary);
+    });
+  }
 }
 
 TEST(DirectProfile, SaysWhichVectorsTakeTheLinks) {

@@ -177,7 +177,11 @@ class DirectRun {
   // Throws at the deadline, if the time is taken, and once the context has
   // failed.
   void lookAtTime();
-  // copy(), with such looks.
+  // What all ranks' vectors take in bytes decides how results are stored that
+  // are only moved.
+  void choosePath(size_t vectorBytes);
+  void copyResult(char* to, const char* from, size_t bytes) const;
+  // The same, with such looks.
   void copyLong(char* to, const char* from, size_t bytes);
 
   void compare(int rank, uint64_t round, const Lane::Said& ours,
@@ -219,6 +223,7 @@ class DirectRun {
   const Reducer reduce_;
   Deadline deadline_;
   bool timed_ = false;
+  bool streams_ = false;  // past the caches
   // Of such a size; not looked at yet.
   bool othersMayOffer_ = false;
   Offer offer_;

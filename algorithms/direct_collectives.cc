@@ -16,13 +16,13 @@ constexpr size_t kMinChunk = 16 << 10;
 constexpr size_t kMostChunks = 4;
 
 // What all ranks' vectors take from here on is not in any cache when it is used
-// again: then results are stored past the caches, whose lines need not be read
-// first. It is several times what cores have in common, as what is left of the
-// results there is read in less time. Measured with 32 MiB, alltoall on 2
-// cores, the time past the caches to that through them: vectors of 64 MiB in
-// all 1.25 to 1.6 (2 ranks) and 1.1 to 1.2 (8), 128 MiB 1.0 (4), 256 MiB .9 (2
-// and 8), 512 MiB .98. (What glibc says of the third level is ten times as much
-// on some virtual machines.)
+// again: then what is only moved is stored past the caches, whose lines need
+// not be read first. It is several times what cores have in common, as what is
+// left of the results there is read in less time. Measured with 32 MiB,
+// alltoall on 2 cores, the time past the caches to that through them: vectors
+// of 64 MiB in all 1.25 to 1.6 (2 ranks) and 1.1 to 1.2 (8), 128 MiB 1.0 (4),
+// 256 MiB .9 (2 and 8), 512 MiB .98. (What glibc says of the third level is ten
+// times as much on some virtual machines.)
 constexpr size_t kCached = 128 << 20;
 
 }  // namespace
@@ -48,6 +48,18 @@ void DirectRun::dispatch() {
   }
 }
 
+void DirectRun::choosePath(size_t vectorBytes) {
+  streams_ = vectorBytes > kCached;
+}
+
+void DirectRun::copyResult(char* to, const char* from, size_t bytes) const {
+  if (streams_ && to != from) {
+    internal::streamingCopy(to, from, bytes);
+  } else {
+    copy(to, from, bytes);
+  }
+}
+
 void DirectRun::barrier() {
   const uint64_t round = begin();
   publish(round);
@@ -57,6 +69,7 @@ void DirectRun::barrier() {
 void DirectRun::broadcast() {
   const bool isRoot = rank_ == request_.root;
   const bool isInline = bytes_ <= Line::kPayloadBytes;
+  choosePath(static_cast<size_t>(size_) * bytes_);
   const size_t chunk =
       lane_.crowded()
           ? chunkBytes_ * (size_ == 2 ? 1 : static_cast<size_t>(size_))
@@ -91,15 +104,15 @@ void DirectRun::broadcast() {
       continue;
     }
     if (!isRoot) {
-      copy(output_ + at,
-           isInline ? lane_.line(request_.root, round).payload
-                    : lane_.slotAlone(request_.root, round),
-           length);
+      copyResult(output_ + at,
+                 isInline ? lane_.line(request_.root, round).payload
+                          : lane_.slotAlone(request_.root, round),
+                 length);
     }
     c++;
   }
   if (isRoot) {
-    copy(output_, input_, bytes_);
+    copyResult(output_, input_, bytes_);
   }
 }
 
@@ -110,10 +123,11 @@ void DirectRun::allgather() {
   const size_t longest = longestPart(offsets);
   const bool isInline = longest <= Line::kPayloadBytes;
   const size_t chunk = chunkBytes_;
+  choosePath((static_cast<size_t>(size_) + 1) * sharedBytes_);
   if (longest >= parameters_.inPlaceBytes) {
     offer(from);
     if (agreeOnOffers()) {
-      copy(output_ + own.begin, from, own.bytes);
+      copyResult(output_ + own.begin, from, own.bytes);
       return allgatherInPlace(offsets);
     }
   }
@@ -134,15 +148,16 @@ void DirectRun::allgather() {
       publish(round);
     }
     // It is in the cache, and the others need a moment.
-    copy(output_ + own.begin + at, from + at, lengthOf(c, chunk, own.bytes));
+    copyResult(output_ + own.begin + at, from + at,
+               lengthOf(c, chunk, own.bytes));
     waitForNear(round);
     for (int rank = 0; rank < size_; rank++) {
       const Part part = partOf(offsets, rank);
       if (rank != rank_) {
         waitFor(rank, round);
-        copy(output_ + part.begin + at,
-             isInline ? lane_.line(rank, round).payload : of(rank, round),
-             lengthOf(c, chunk, part.bytes));
+        copyResult(output_ + part.begin + at,
+                   isInline ? lane_.line(rank, round).payload : of(rank, round),
+                   lengthOf(c, chunk, part.bytes));
       }
     }
     if (isInline || !beginsAgain(round)) {
@@ -164,8 +179,9 @@ void DirectRun::alltoall() {
   if (sharedBytes_ <= Line::kPayloadBytes) {
     return alltoallInline();
   }
+  choosePath(2 * static_cast<size_t>(size_) * sharedBytes_);
   const auto copyOwn = [&](size_t at, size_t length) {
-    copy(output_ + part(rank_) + at, input_ + part(rank_) + at, length);
+    copyResult(output_ + part(rank_) + at, input_ + part(rank_) + at, length);
   };
   if (bytes_ >= parameters_.inPlaceBytes) {
     if (!request_.copiesInput) {
@@ -176,11 +192,6 @@ void DirectRun::alltoall() {
       return alltoallInPlace();
     }
   }
-  const bool streams = 2 * static_cast<size_t>(size_) * sharedBytes_ > kCached;
-  const auto copyOut = [&](char* to, const char* from, size_t length) {
-    streams ? internal::streamingCopy(to, from, length)
-            : copy(to, from, length);
-  };
   size_t c = 0;
   while (c < piecesOf(bytes_, piece)) {
     const size_t at = c * piece;
@@ -204,8 +215,8 @@ void DirectRun::alltoall() {
     for (int rank = 0; rank < size_; rank++) {
       if (rank != rank_) {
         waitFor(rank, round);
-        copyOut(output_ + part(rank) + at,
-                lane_.slotBetween(rank, rank_, round, piece), length);
+        copyResult(output_ + part(rank) + at,
+                   lane_.slotBetween(rank, rank_, round, piece), length);
       }
     }
     lane_.swapPlaces(round);

@@ -262,7 +262,7 @@ void DirectRun::reduceScatterInPlace(char* target, const Part& own) {
 
 void DirectRun::copyLong(char* to, const char* from, size_t bytes) {
   inTurns(bytes, kTurn, [&](size_t at, size_t part) {
-    copy(to + at, from + at, part);
+    copyResult(to + at, from + at, part);
     lookAtTime();
   });
 }

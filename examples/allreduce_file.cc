@@ -1,6 +1,7 @@
 // Allreduce between processes that find each other through files in a
 // directory that all of them see: /tmp on one host, or a network file system.
 //
+//   mkdir -p /tmp/example
 //   allreduce_file 0 2 /tmp/example & allreduce_file 1 2 /tmp/example
 #include <cstdio>
 #include <exception>

@@ -2,6 +2,7 @@
 // or a script that sets GLOO_RANK, GLOO_SIZE and GLOO_STORE.
 //
 //   mpirun -np 4 allreduce_launched
+//   torchrun --no-python --nproc-per-node 4 allreduce_launched
 #include <cstdio>
 #include <exception>
 

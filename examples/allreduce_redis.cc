@@ -1,6 +1,5 @@
 // Allreduce between processes that find each other through a Redis server.
-// Each run needs a PREFIX of its own, so that it does not meet the keys of an
-// earlier one.
+// Jobs that share a server need a PREFIX each; a run may use an earlier one's.
 //
 //   redis-server &
 //   allreduce_redis 0 2 redis://localhost:6379 run1 &

@@ -10,8 +10,7 @@
 
 GLOO_NAMESPACE_BEGIN
 
-// Bytes from which several local device buffers are reduced on the device
-// rather than on the host.
+// Accepted, without effect: collectives work on host memory.
 constexpr size_t kOnDeviceThreshold = 256 * 1024;
 
 // One thread at a time.

@@ -1,4 +1,4 @@
-// Allgather as an object, around a ring.
+// Allgather as an object, around a ring; short vectors as allgather() does it.
 #pragma once
 
 #include <memory>

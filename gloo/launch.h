@@ -27,20 +27,22 @@ struct Environment {
 //   OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK    Open MPI
 //   PMI_RANK, PMI_SIZE, MPI_LOCALRANKID         MPICH and other PMI launchers
 //   SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID   Slurm
-// (local ranks and sizes, as far as they are there: GLOO_LOCAL_RANK and
-// GLOO_LOCAL_SIZE, LOCAL_WORLD_SIZE, OMPI_COMM_WORLD_LOCAL_SIZE,
-// MPI_LOCALNRANKS, SLURM_NTASKS_PER_NODE). All that are there must agree, with
-// one exception: inside a Slurm job step another launcher may have started this
-// process, and is then believed.
+// (local ranks and sizes, as far as they are there and make sense:
+// GLOO_LOCAL_RANK and GLOO_LOCAL_SIZE, LOCAL_WORLD_SIZE,
+// OMPI_COMM_WORLD_LOCAL_SIZE, MPI_LOCALNRANKS). All that are there must agree,
+// with one exception: inside a Slurm job step another launcher may have started
+// this process, and is then believed.
 //
 // The store is GLOO_STORE; else the TCP store that rank 0 serves at
 // MASTER_ADDR and the port after MASTER_PORT (torchrun's own store occupies
-// MASTER_PORT); else, when all ranks are on this host, a file store in a
-// directory of the job's own below TMPDIR (or /tmp), which is made here. It is
-// small, stays there after the job, and does not harm a later one.
+// MASTER_PORT); else, when Open MPI, MPICH or Slurm has started all ranks on
+// this host, a file store in a directory of the job's own below TMPDIR (or
+// /tmp), which is made here. It is small, stays there after the job, and does
+// not harm a later one.
 //
 // InvalidOperationException names the variables and values that are missing,
-// malformed or contradict each other.
+// malformed or contradict each other; IoException if that directory cannot be
+// made.
 GLOO_API Environment fromEnv();
 
 // fromEnv(), openStore(), Context and connectFullMesh() in one.

@@ -28,7 +28,8 @@ void addParticipants(CLI::App& app, Options& options) {
                  "host of the Redis store");
   app.add_option("-p,--redis-port,--port", options.redisPort, "its port; 6379");
   app.add_option("-x,--prefix", options.prefix,
-                 "of the keys in the store: new for each run");
+                 "of the keys in the store: jobs that meet there at a time "
+                 "need one each; prefix");
   app.add_option("--shared-path", options.sharedPath,
                  "directory of a file store, instead of Redis");
   app.add_option("--store", options.storeUrl,
@@ -38,8 +39,9 @@ void addParticipants(CLI::App& app, Options& options) {
 
 void addTransport(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("-t,--transport", options.transport,
-                 "auto, tcp, tls, ibverbs or shm; " + availableTransports());
-  app.add_option("--sync", options.sync, "switch all pairs to synchronous");
+                 "auto, tcp, ibverbs or shm; " + availableTransports());
+  app.add_option("--sync", options.sync,
+                 "call setSync; by itself it changes nothing");
   app.add_option("--busy-poll", options.busyPoll, "wait by polling");
   app.add_option("--tcp-device", options.tcpDevices,
                  "network interfaces, for the threads in turn")

@@ -14,8 +14,10 @@ GLOO_NAMESPACE_BEGIN
 
 // A value; a copy never changes. A variable that is empty counts as not set.
 // One with a bad value is ignored, with one warning that names the variable,
-// the value and what is allowed. Booleans: 1 true yes on, 0 false no off.
-// (GLOO_SOCKET_IFNAME belongs to callers: the library does not read it.)
+// the value and what is allowed; but GLOO_ALGORITHM, GLOO_TUNING_FILE and those
+// for gloo::launch are then errors of the call that uses them. Booleans: 1 true
+// yes on, 0 false no off. (GLOO_SOCKET_IFNAME belongs to callers: the library
+// does not read it.)
 struct GLOO_API Environment {
   // Reads the environment anew. Thread-safe, as long as no other thread calls
   // setenv meanwhile (getenv(3)).
@@ -58,11 +60,13 @@ struct GLOO_API Environment {
   bool autoIbverbs = true;
 
   // GLOO_SHM_SINGLE_COPY: boolean. Default 1: ranks of one host read large
-  // messages straight from each other's memory where the kernel permits it.
+  // messages straight from each other's memory where the kernel permits it, and
+  // where that is quicker: with more ranks than cores.
   bool shmSingleCopy = true;
 
   // GLOO_SPIN_US: microseconds for which a waiting thread polls before it
-  // sleeps in the kernel, 0 to 1000000. Default not set: the device decides.
+  // sleeps in the kernel, 0 to 1000000. Default not set: 500. Where ranks share
+  // cores, a few rounds in any case; collectives in shared memory none with 0.
   std::optional<std::chrono::microseconds> spin;
 
   // GLOO_HOST_ID: any text. Default empty. Ranks of one machine that have

@@ -21,7 +21,7 @@ class GLOO_API Buffer {
       : slot_(slot), ptr_(ptr), size_(size), debug_(false) {}
   virtual ~Buffer() = 0;
 
-  // Log each operation at level DEBUG.
+  // Log each send at level DEBUG.
   virtual void setDebug(bool debug) { debug_ = debug; }
 
   // Start to write [offset, offset + length) of this buffer to the peer's, at

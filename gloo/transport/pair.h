@@ -32,8 +32,8 @@ class GLOO_API Pair {
   // sent before is still delivered. Idempotent.
   virtual void close() = 0;
 
-  // enable: callers wait for every operation themselves. busyPoll: waits on
-  // this pair's device spin instead of sleeping.
+  // busyPoll: waits on this pair's device, for other pairs too, spin instead of
+  // sleeping. enable: accepted, without effect: who waits always works itself.
   virtual void setSync(bool enable, bool busyPoll) = 0;
 
   virtual std::unique_ptr<Buffer> createSendBuffer(int slot, void* ptr,
@@ -41,7 +41,9 @@ class GLOO_API Pair {
   virtual std::unique_ptr<Buffer> createRecvBuffer(int slot, void* ptr,
                                                    size_t size) = 0;
 
-  // Tagged messages; see UnboundBuffer, whose waits complete them.
+  // Tagged messages; see UnboundBuffer, whose waits complete them. nbytes as it
+  // is: 0 is an empty message, UnboundBuffer::kUnspecifiedByteCount all from
+  // `offset` on.
   virtual void send(UnboundBuffer* buffer, uint64_t tag, size_t offset = 0,
                     size_t nbytes = 0) = 0;
   virtual void recv(UnboundBuffer* buffer, uint64_t tag, size_t offset = 0,

@@ -78,7 +78,7 @@ void addReport(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("--json", options.jsonFile,
                  "also write the rows to this file");
   app.add_option("--plot", options.plotFile,
-                 "time against size, a panel for each number of ranks, as SVG");
+                 "time against size and against ranks, as SVG");
   app.add_option("--most-actions", raw.mostActions,
                  "leave out what takes more messages sent and received, copies "
                  "and reductions, in millions; 100");

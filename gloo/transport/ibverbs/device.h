@@ -33,8 +33,8 @@ struct attr {
   std::string hostname = {};
 
   // The path. See ibv_modify_qp(3).
-  int mtu = 0;           // in bytes, 256 to 4096; 0: the port's active one
-  int pkeyIndex = 0;     // of the port's table
+  int mtu = 0;           // bytes: 256, 512, ... 4096; 0: the port's active one
+  int pkeyIndex = 0;     // of the port's table, 0 to 65535
   int serviceLevel = 0;  // 0 to 15
   int trafficClass = 0;  // 0 to 255: DSCP << 2 on RoCE v2; needs a GID
   // 1 to 255; InfiniBand with a GID (GRH) only: on RoCE the kernel takes the
@@ -50,13 +50,14 @@ struct attr {
   int rnrRetryCount = 6;  // 0 to 6; 7, for ever, is refused
 
   // Per peer.
-  int sendQueue = 128;  // work requests on their way
-  int receives = 64;    // receive buffers; fewer when there are many peers
+  int sendQueue = 128;  // work requests on their way, 8 to 32768
+  // Receive buffers, 8 to 32768; fewer when there are many peers.
+  int receives = 64;
   // Messages up to this many bytes are copied through registered memory and
   // need no round trip; fewer when there are many peers.
   size_t eagerBytes = 16384;
   // Messages up to this many bytes, head included, are handed over within the
-  // work request.
+  // work request. 0 to 32768; at most what the device takes.
   int inlineBytes = 256;
   // Gets under way at a time, 0 to 255; 0 on either side: their bytes come in
   // frames, which the target's processor sends.

@@ -25,7 +25,10 @@ void Context::fail(CausePtr cause) {
   if (cause->kind == Cause::Kind::kTimeout && cause->foundBy == rank()) {
     failTimeout(lock, [&] { return *cause; });
   } else {
-    failLocked(std::move(cause));
+    // Whoever calls this has given its operation up, and may begin another one:
+    // a dispute ends now, with what is known.
+    const bool says = cause->kind == Cause::Kind::kMismatch;
+    failLocked(dispute_ == nullptr || says ? std::move(cause) : dispute_);
   }
 }
 

@@ -117,6 +117,29 @@ TEST_P(DisputeTest, AThirdRankLeavesItToThem) {
   });
 }
 
+// Who has given up an operation begins no other one in its place.
+TEST_P(DisputeTest, EndsWithWhatIsKnownWhenThisRankGivesUp) {
+  run(2, [](const ContextPtr& context) {
+    meet(context);
+    auto& channel = Channel::of(*context);
+    if (context->rank == 1) {
+      EXPECT_THROW(channel.waitUntil([] { return false; },
+                                     Deadline::after(kLongTimeout)),
+                   MismatchException);
+      return;
+    }
+    channel.contradict(
+        {kSlot, {0, wordOf(4096)}, detailsOf(4096), {1, wordOf(512)}});
+    auto cause = std::make_shared<internal::Cause>();
+    cause->foundBy = cause->culprit = 0;
+    cause->text = "a reduce function threw";
+    channel.fail(cause);
+    const internal::CausePtr failure = channel.failure();
+    ASSERT_NE(nullptr, failure);
+    EXPECT_EQ(internal::Cause::Kind::kMismatch, failure->kind);
+  });
+}
+
 // Success and failure take the same messages as ever: what is told is told of
 // a disagreement only.
 TEST_P(DisputeTest, OfThoseThatAgreeThereIsNone) {

@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 //
 // Polls between two looks at descriptors: a look is a system call. A thread
 // that goes to sleep, or is woken, looks in any case.
-constexpr uint32_t kLookEvery = 2048;
+constexpr uint32_t kLookEvery = 512;
 constexpr uint32_t kLookEveryExpecting = 4;
 constexpr int kEvents = 64;  // of one look; the next one takes the others
 // While links wait for what wakes nobody, their reasonTime or a proof of life:

@@ -272,11 +272,11 @@ TEST_P(ProgressTest, APollerThatRestsIsLeftOutOfMostRounds) {
   (void)domain_.poll();
   const int before = resting.polls;
   const int others = poller_.polls;
-  for (int i = 0; i < 1280; i++) {
+  for (int i = 0; i < 5120; i++) {
     (void)domain_.poll();
   }
   EXPECT_EQ(resting.polls - before, 10);
-  EXPECT_EQ(poller_.polls - others, 1280);
+  EXPECT_EQ(poller_.polls - others, 5120);
   resting.arm();  // as before a sleep
   (void)domain_.poll();
   EXPECT_EQ(resting.polls - before, 11);

@@ -38,13 +38,12 @@ constexpr size_t kTcpReducedSegment = 65408;
 constexpr size_t kLongSegment = size_t{1} << 20;
 
 // Up to here a vector, or those of all ranks together (OfAll, and OfCrowd where
-// it is divided by the ranks), is not cut into slices. Measured with 3 to 16
-// ranks on 16 cores, of an allreduce: slices win from 6 KiB on with 3 ranks,
-// and with more from 1 KiB on, with up to twice the number of ranks; of a
-// reduce, from where the root's own cache (2 MiB) does not hold what it reads.
-// On 2 cores, where slices are three rounds instead of one and reduced no
-// faster: allreduce from 8 and from 24 KiB on (4 ranks, two machines), from 5
-// and from 12 (8 ranks); reduce from 2 MiB on.
+// it is divided by the ranks), is not cut into slices. Measured on 16 cores, of
+// an allreduce: slices win from 6 KiB on with 3 ranks, and with 4 to 16 from 1
+// KiB on; of a reduce, from where the root's own cache (2 MiB) does not hold
+// what it reads. On 2 cores, where slices are three rounds instead of one and
+// reduced no faster: allreduce from 8 and from 24 KiB on (4 ranks, two
+// machines), from 5 and from 12 (8 ranks); reduce from 2 MiB on.
 constexpr size_t kFlatOfAll = size_t{16} << 10;
 constexpr size_t kMostFlat = size_t{1} << 10;
 constexpr size_t kMostFlatOfThree = size_t{4} << 10;

@@ -159,15 +159,17 @@ class Deceiver {
 // The next one; what comes out may be wrong.
 void call(const Collective& collective, const ContextPtr& context,
           Random& random) {
-  // The longest is in place in any case: it does not fit a slot.
-  constexpr size_t kCounts[] = {1, 20, 300, 20000, 60000, 140000};
+  constexpr size_t kCounts[] = {1, 20, 300, 20000, 60000};
+  // A slot of its inputs is read whatever they offer.
+  constexpr size_t kReduceCounts[] = {1, 300, 140000, 140000, 200000};
+  const bool reduces = collective.prefix == kReduceSlotPrefix;
   // What all have mapped already, mostly: the others then believe an offer, or
   // give up; where something is new, they vote.
   constexpr VectorMemory kMemory[] = {
       VectorMemory::kOrdinary, VectorMemory::kShared, VectorMemory::kArena,
       VectorMemory::kArena, VectorMemory::kArena};
   Call call;
-  call.count = kCounts[random() % std::size(kCounts)];
+  call.count = (reduces ? kReduceCounts : kCounts)[random() % 5];
   call.root = static_cast<int>(random() % kRanks);
   call.inPlace = random() % 2 == 0;
   VectorArena::mine().use(kMemory[random() % std::size(kMemory)]);

@@ -51,10 +51,12 @@ class VerbsLazyTroubleTest : public VerbsTroubleTest {
     FakeDevices devices = plainDevices();
     devices.lazy = true;
     std::array<internal::CausePtr, 2> causes;
+    std::barrier both(2);
     spawn(Mode::kThreads, fakeVerbsDevices(devices), 2,
           [&](const ContextPtr& context) {
             auto& base = dynamic_cast<transport::base::Context&>(*context);
             Message out(context, 8);
+            both.arrive_and_wait();
             if (context->rank == 0) {
               fakeVerbs().fail(FakeCall::kRegMr, ENOMEM, 1, goodOnes);
               out.buffer->send(1, 1);

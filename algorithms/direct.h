@@ -139,6 +139,8 @@ class DirectRun {
   void reduceFlat();
   // Where its input is as it was when it combines the others' with that.
   bool keepsOwnInput() const;
+  // What lies in all ranks' slots, to [at, at + bytes) of the output.
+  void combineSlots(uint64_t round, size_t at, size_t bytes) const;
 
   // ---- Steps of a round.
   // Number of the next one; all have published the one before.
@@ -181,7 +183,7 @@ class DirectRun {
   // are only moved.
   void choosePath(size_t vectorBytes);
   void copyResult(char* to, const char* from, size_t bytes) const;
-  // The same, with such looks.
+  // The same, with looks at the time.
   void copyLong(char* to, const char* from, size_t bytes);
 
   void compare(int rank, uint64_t round, const Lane::Said& ours,

@@ -107,18 +107,22 @@ bool DirectRun::keepsOwnInput() const {
          (rank_ == 1 && reduce_.kernel != nullptr);
 }
 
+void DirectRun::combineSlots(uint64_t round, size_t at, size_t bytes) const {
+  const bool keepsInput = keepsOwnInput();
+  combine(
+      output_ + at,
+      [&](int rank) {
+        return rank == rank_ && keepsInput ? input_ + at : of(rank, round);
+      },
+      bytes);
+}
+
 void DirectRun::reduceFlat() {
   const uint64_t round = begin();
   copy(mine(round), input_, bytes_);
   publish(round);
   waitForAll(round);
-  const bool keepsInput = keepsOwnInput();
-  combine(
-      output_,
-      [&](int rank) {
-        return rank == rank_ && keepsInput ? input_ : of(rank, round);
-      },
-      bytes_);
+  combineSlots(round, 0, bytes_);
 }
 
 // Chunk c comes in, is reduced and goes out in the rounds first + c, + c + 1
@@ -220,14 +224,13 @@ void DirectRun::reduce() {
 void DirectRun::reduceAtRoot() {
   const size_t chunk = whole(chunkBytes_);
   const bool isRoot = rank_ == request_.root;
-  const bool keepsInput = keepsOwnInput();
   size_t length = 0;
   for (size_t at = 0; at < bytes_; at += length) {
     length = std::min(chunk, bytes_ - at);
     const uint64_t round = begin();
     if (!isRoot) {
       lane_.copyOver(mine(round), input_ + at, length);
-    } else if (!keepsInput) {
+    } else if (!keepsOwnInput()) {
       copy(mine(round), input_ + at, length);
     }
     publish(round);
@@ -238,20 +241,12 @@ void DirectRun::reduceAtRoot() {
         continue;
       }
     }
-    if (!isRoot) {
-      continue;
-    }
-    if (size_ == 2) {
+    if (isRoot && size_ == 2) {
       combinePair(output_ + at, input_ + at, lane_.slot(1 - rank_, round),
                   length);
-      continue;
+    } else if (isRoot) {
+      combineSlots(round, at, length);
     }
-    combine(
-        output_ + at,
-        [&](int rank) {
-          return rank == rank_ && keepsInput ? input_ + at : of(rank, round);
-        },
-        length);
   }
 }
 

@@ -15,6 +15,7 @@
 #include <iterator>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -163,13 +164,15 @@ void call(const Collective& collective, const ContextPtr& context,
   // A slot of its inputs is read whatever they offer.
   constexpr size_t kReduceCounts[] = {1, 300, 140000, 140000, 200000};
   const bool reduces = collective.prefix == kReduceSlotPrefix;
+  const std::span<const size_t> counts =
+      reduces ? std::span(kReduceCounts) : std::span(kCounts);
   // What all have mapped already, mostly: the others then believe an offer, or
   // give up; where something is new, they vote.
   constexpr VectorMemory kMemory[] = {
       VectorMemory::kOrdinary, VectorMemory::kShared, VectorMemory::kArena,
       VectorMemory::kArena, VectorMemory::kArena};
   Call call;
-  call.count = (reduces ? kReduceCounts : kCounts)[random() % 5];
+  call.count = counts[random() % counts.size()];
   call.root = static_cast<int>(random() % kRanks);
   call.inPlace = random() % 2 == 0;
   VectorArena::mine().use(kMemory[random() % std::size(kMemory)]);

@@ -79,8 +79,10 @@ void DirectRun::broadcast() {
   if (isRoot && mayOffer) {
     offer(input_);
   }
-  size_t c = 0;
-  while (c < piecesOf(bytes_, chunk)) {
+  const size_t chunks = piecesOf(bytes_, chunk);
+  size_t step = 0;
+  while (step < chunks) {
+    const size_t c = pieceOf(step, chunks);
     const size_t at = c * chunk;
     const size_t length = lengthOf(c, chunk, bytes_);
     const uint64_t round = begin();
@@ -109,7 +111,7 @@ void DirectRun::broadcast() {
                           : lane_.slotAlone(request_.root, round),
                  length);
     }
-    c++;
+    step++;
   }
   if (isRoot) {
     copyResult(output_, input_, bytes_);
@@ -131,10 +133,12 @@ void DirectRun::allgather() {
       return allgatherInPlace(offsets);
     }
   }
-  size_t c = 0;
-  while (c < piecesOf(longest, chunk)) {
-    const uint64_t round = begin();
+  const size_t chunks = piecesOf(longest, chunk);
+  size_t step = 0;
+  while (step < chunks) {
+    const size_t c = pieceOf(step, chunks);
     const size_t at = c * chunk;
+    const uint64_t round = begin();
     if (isInline) {
       publishInline(round, from, own.bytes);
     } else {
@@ -161,7 +165,7 @@ void DirectRun::allgather() {
       }
     }
     if (isInline || !beginsAgain(round)) {
-      c++;
+      step++;
     }
   }
 }
@@ -192,8 +196,10 @@ void DirectRun::alltoall() {
       return alltoallInPlace();
     }
   }
-  size_t c = 0;
-  while (c < piecesOf(bytes_, piece)) {
+  const size_t pieces = piecesOf(bytes_, piece);
+  size_t step = 0;
+  while (step < pieces) {
+    const size_t c = pieceOf(step, pieces);
     const size_t at = c * piece;
     const size_t length = lengthOf(c, piece, bytes_);
     const uint64_t round = begin();
@@ -205,7 +211,7 @@ void DirectRun::alltoall() {
     }
     publish(round);
     copyOwn(at, length);
-    if (c == 0) {
+    if (step == 0) {
       waitForAll(round);
       if (beginsAgain(round)) {
         continue;
@@ -220,7 +226,7 @@ void DirectRun::alltoall() {
       }
     }
     lane_.swapPlaces(round);
-    c++;
+    step++;
   }
 }
 

@@ -42,8 +42,10 @@ constexpr size_t kTurn = 1 << 20;
 
 template <typename Work>
 void inTurns(size_t bytes, size_t turn, const Work& work) {
-  for (size_t at = 0; at < bytes; at += turn) {
-    work(at, std::min(turn, bytes - at));
+  const size_t pieces = piecesOf(bytes, turn);
+  for (size_t step = 0; step < pieces; step++) {
+    const size_t piece = pieceOf(step, pieces);
+    work(piece * turn, lengthOf(piece, turn, bytes));
   }
 }
 

@@ -39,27 +39,30 @@ void DirectRun::allreducePair() {
 void DirectRun::swapAllreduce() {
   const int other = 1 - rank_;
   const size_t chunk = whole(chunkBytes_);
-  size_t length = 0;
-  for (size_t at = 0; at < bytes_; at += length) {
-    length = std::min(chunk, bytes_ - at);
+  const size_t chunks = piecesOf(bytes_, chunk);
+  size_t step = 0;
+  while (step < chunks) {
+    const size_t c = pieceOf(step, chunks);
+    const size_t at = c * chunk;
+    const size_t length = lengthOf(c, chunk, bytes_);
     const uint64_t round = begin();
     copy(mine(round), input_ + at, length);
     publish(round);
     waitForAll(round);
     if (beginsAgain(round)) {
-      length = 0;
       continue;
     }
     combinePair(output_ + at, input_ + at, lane_.slot(other, round), length);
+    step++;
   }
 }
 
 // Each rank reduces one half of a chunk. What it has of the other half goes
 // into a place of its own, where the other rank puts the sum in its stead. So
 // half as much is copied in as above, and a cache line that has gone to the
-// other core comes back with what is wanted here. Chunk c comes in in round
-// first + c, is reduced in the next, and goes out in the one after that, while
-// chunk c + 2 takes its place.
+// other core comes back with what is wanted here. The chunk of step s comes in
+// in round first + s, is reduced in the next, and goes out in the one after
+// that, while the chunk of step s + 2 takes its place.
 void DirectRun::halvedAllreduce() {
   const int other = 1 - rank_;
   const size_t longest = 2 * whole(std::min(chunkBytes_, kHalf));
@@ -67,25 +70,26 @@ void DirectRun::halvedAllreduce() {
   const size_t chunks =
       std::max<size_t>(piecesOf(bytes_, longest), bytes_ > kHalf ? 2 : 1);
   const size_t half = wholeUp((bytes_ + 2 * chunks - 1) / (2 * chunks));
-  const auto halfOf = [&](size_t c, int rank) {
-    if (c >= chunks) {  // before the first one, too
+  const auto halfOf = [&](size_t step, int rank) {
+    if (step >= chunks) {  // before the first one, too
       return Part{};
     }
+    const size_t c = pieceOf(step, chunks);
     const size_t at = 2 * half * c;
     const auto index = static_cast<size_t>(rank);
     return Part{at + index * half,
                 lengthOf(index, half, lengthOf(c, 2 * half, bytes_))};
   };
   uint64_t first = lane_.round() + 1;
-  for (size_t c = 0; c <= chunks; c++) {
+  for (size_t step = 0; step <= chunks; step++) {
     const uint64_t round = begin();
-    if (c == 1 && beginsAgain(first)) {
+    if (step == 1 && beginsAgain(first)) {
       first = round;
-      c = 0;
+      step = 0;
     }
-    passOn(halfOf(c - 2, other), lane_.fixedSlot(rank_, round),
-           halfOf(c, other));
-    reduceAway(halfOf(c - 1, rank_), lane_.fixedSlot(other, round - 1));
+    passOn(halfOf(step - 2, other), lane_.fixedSlot(rank_, round),
+           halfOf(step, other));
+    reduceAway(halfOf(step - 1, rank_), lane_.fixedSlot(other, round - 1));
     publish(round);
   }
   const uint64_t last = first + chunks;

@@ -125,12 +125,11 @@ void DirectRun::reduceFlat() {
   combineSlots(round, 0, bytes_);
 }
 
-// Chunk c comes in, is reduced and goes out in the rounds first + c, + c + 1
-// and + c + 2. What comes in two rounds later takes its place but for what
-// holds a result, which goes out in that same round: slices of all chunks lie
-// alike, also of a shorter one at the end. A slice on its way to its owner lies
-// where slotBetween() says, and a result where the owner's slice for itself
-// would.
+// The chunk of step s comes in, is reduced and goes out in the rounds first + s,
+// + s + 1 and + s + 2. What comes in two rounds later takes its place but for
+// what holds a result, which goes out in that same round: slices of all chunks
+// lie alike, also of a shorter one. A slice on its way to its owner lies where
+// slotBetween() says, and a result where the owner's slice for itself would.
 void DirectRun::staged(bool everybody) {
   const bool wanted = everybody || rank_ == request_.root;
   const auto ranks = static_cast<size_t>(size_);
@@ -141,60 +140,65 @@ void DirectRun::staged(bool everybody) {
       wholeUp((bytes_ + chunks * ranks - 1) / (chunks * ranks));
   const size_t chunk = ranks * piece;
   uint64_t first = lane_.round() + 1;
-  const auto slice = [&](size_t c, int rank) {
-    const auto index = static_cast<size_t>(rank);
-    return Part{index * piece,
-                lengthOf(index, piece, lengthOf(c, chunk, bytes_))};
+  const auto beginOf = [&](size_t step) {
+    return pieceOf(step, chunks) * chunk;
   };
-  const auto copyIn = [&](size_t c) {
+  // Of its chunk.
+  const auto slice = [&](size_t step, int rank) {
+    const auto index = static_cast<size_t>(rank);
+    return Part{
+        index * piece,
+        lengthOf(index, piece, lengthOf(pieceOf(step, chunks), chunk, bytes_))};
+  };
+  const auto copyIn = [&](size_t step) {
     for (int rank = 0; rank < size_; rank++) {
-      const Part part = slice(c, rank);
+      const Part part = slice(step, rank);
       if (rank != rank_) {
-        copy(lane_.slotBetween(rank_, rank, first + c, piece),
-             input_ + c * chunk + part.begin, part.bytes);
+        copy(lane_.slotBetween(rank_, rank, first + step, piece),
+             input_ + beginOf(step) + part.begin, part.bytes);
       }
     }
   };
-  const auto reduceOwn = [&](size_t c) {
-    const Part part = slice(c, rank_);
-    const size_t at = c * chunk + part.begin;
-    char* const result = mine(first + c) + part.begin;
+  const auto reduceOwn = [&](size_t step) {
+    const Part part = slice(step, rank_);
+    const size_t at = beginOf(step) + part.begin;
+    char* const result = mine(first + step) + part.begin;
     combine(
         result,
         [&](int rank) {
           return rank == rank_
                      ? input_ + at
-                     : lane_.slotBetween(rank, rank_, first + c, piece);
+                     : lane_.slotBetween(rank, rank_, first + step, piece);
         },
         part.bytes);
-    lane_.swapPlaces(first + c);
+    lane_.swapPlaces(first + step);
     if (wanted) {
       copy(output_ + at, result, part.bytes);
     }
   };
-  const auto copyOut = [&](size_t c) {
+  const auto copyOut = [&](size_t step) {
     for (int rank = 0; rank < size_ && wanted; rank++) {
-      const Part part = slice(c, rank);
+      const Part part = slice(step, rank);
       if (rank != rank_) {
-        copy(output_ + c * chunk + part.begin, of(rank, first + c) + part.begin,
-             part.bytes);
+        copy(output_ + beginOf(step) + part.begin,
+             of(rank, first + step) + part.begin, part.bytes);
       }
     }
   };
-  for (size_t c = 0; c <= chunks; c++) {
+  for (size_t step = 0; step <= chunks; step++) {
     const uint64_t round = begin();
-    if (c == 1 && beginsAgain(first)) {
+    if (step == 1 && beginsAgain(first)) {
       first = round;
-      c = 0;
+      step = 0;
     }
-    if (c >= 2) {
-      copyOut(c - 2);
+    if (step >= 2) {
+      copyOut(step - 2);
     }
-    if (c < chunks) {
-      copyIn(c);
+    if (step < chunks) {
+      copyIn(step);
     }
-    if (c >= 1) {
-      reduceOwn(c - 1);
+    if (step >= 1) {
+      reduceOwn(step - 1);
     }
     publish(round);
   }
@@ -224,9 +228,12 @@ void DirectRun::reduce() {
 void DirectRun::reduceAtRoot() {
   const size_t chunk = whole(chunkBytes_);
   const bool isRoot = rank_ == request_.root;
-  size_t length = 0;
-  for (size_t at = 0; at < bytes_; at += length) {
-    length = std::min(chunk, bytes_ - at);
+  const size_t chunks = piecesOf(bytes_, chunk);
+  size_t step = 0;
+  while (step < chunks) {
+    const size_t c = pieceOf(step, chunks);
+    const size_t at = c * chunk;
+    const size_t length = lengthOf(c, chunk, bytes_);
     const uint64_t round = begin();
     if (!isRoot) {
       lane_.copyOver(mine(round), input_ + at, length);
@@ -237,7 +244,6 @@ void DirectRun::reduceAtRoot() {
     if (isRoot || othersMayOffer_) {
       waitForAll(round);
       if (beginsAgain(round)) {
-        length = 0;
         continue;
       }
     }
@@ -247,6 +253,7 @@ void DirectRun::reduceAtRoot() {
     } else if (isRoot) {
       combineSlots(round, at, length);
     }
+    step++;
   }
 }
 
@@ -275,8 +282,10 @@ void DirectRun::reduceScatter() {
       return reduceScatterInPlace(target, own);
     }
   }
-  size_t c = 0;
-  while (c < piecesOf(longest, piece)) {
+  const size_t pieces = piecesOf(longest, piece);
+  size_t step = 0;
+  while (step < pieces) {
+    const size_t c = pieceOf(step, pieces);
     const size_t at = c * piece;
     const size_t length = lengthOf(c, piece, own.bytes);
     const uint64_t round = begin();
@@ -307,7 +316,7 @@ void DirectRun::reduceScatter() {
           length);
     }
     lane_.swapPlaces(round);
-    c++;
+    step++;
   }
 }
 

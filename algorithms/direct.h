@@ -139,8 +139,10 @@ class DirectRun {
   void reduceFlat();
   // Where its input is as it was when it combines the others' with that.
   bool keepsOwnInput() const;
-  // What lies in all ranks' slots, to [at, at + bytes) of the output.
-  void combineSlots(uint64_t round, size_t at, size_t bytes) const;
+  // What lies at `place` in all ranks' slots, to [at, at + bytes) of the
+  // output.
+  void combineSlots(uint64_t round, size_t place, size_t at,
+                    size_t bytes) const;
 
   // ---- Steps of a round.
   // Number of the next one; all have published the one before.

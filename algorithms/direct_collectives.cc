@@ -13,7 +13,8 @@ namespace {
 // for all of it. (Else they only wait more often: measured with 4 ranks on 2
 // cores, 64 KiB 33 us in four chunks and 10 us in one, 256 KiB 95 and 32.)
 constexpr size_t kMinChunk = 16 << 10;
-constexpr size_t kMostChunks = 4;
+constexpr size_t kMaxChunk = 128 << 10;
+constexpr size_t kMostChunks = 4;  // of this length at most
 
 // What all ranks' vectors take from here on is not in any cache when it is used
 // again: then what is only moved is stored past the caches, whose lines need
@@ -74,7 +75,12 @@ void DirectRun::broadcast() {
       lane_.crowded()
           ? chunkBytes_ * (size_ == 2 ? 1 : static_cast<size_t>(size_))
           : std::min(chunkBytes_,
-                     std::max(kMinChunk, bytes_ / kMostChunks / kLine * kLine));
+                     std::clamp(bytes_ / kMostChunks / kLine * kLine, kMinChunk,
+                                kMaxChunk));
+  const auto place = [&](int rank, uint64_t round) {
+    return lane_.slotAlone(rank, round) +
+           lane_.inTurn(std::min(chunk, bytes_), round);
+  };
   const bool mayOffer = !isInline && bytes_ >= parameters_.inPlaceBytes;
   if (isRoot && mayOffer) {
     offer(input_);
@@ -91,7 +97,7 @@ void DirectRun::broadcast() {
     } else {
       const bool offers = offer_.input.memory != 0;
       if (isRoot && !offers) {
-        lane_.copyOver(lane_.slotAlone(rank_, round), input_ + at, length);
+        lane_.copyOver(place(rank_, round), input_ + at, length);
       }
       publish(round);
     }
@@ -108,7 +114,7 @@ void DirectRun::broadcast() {
     if (!isRoot) {
       copyResult(output_ + at,
                  isInline ? lane_.line(request_.root, round).payload
-                          : lane_.slotAlone(request_.root, round),
+                          : place(request_.root, round),
                  length);
     }
     step++;
@@ -133,6 +139,11 @@ void DirectRun::allgather() {
       return allgatherInPlace(offsets);
     }
   }
+  // (Two ranks swap their slots: what is written is in the cache already.)
+  const auto place = [&](int rank, uint64_t round) {
+    return lane_.slot(rank, round) +
+           (size_ == 2 ? 0 : lane_.inTurn(std::min(chunk, longest), round));
+  };
   const size_t chunks = piecesOf(longest, chunk);
   size_t step = 0;
   while (step < chunks) {
@@ -142,10 +153,9 @@ void DirectRun::allgather() {
     if (isInline) {
       publishInline(round, from, own.bytes);
     } else {
-      // (Two ranks swap their slots: what is written is in the cache already.)
       const size_t length = lengthOf(c, chunk, own.bytes);
       if (size_ > 2) {
-        lane_.copyOver(mine(round), from + at, length);
+        lane_.copyOver(place(rank_, round), from + at, length);
       } else {
         copy(mine(round), from + at, length);
       }
@@ -159,9 +169,10 @@ void DirectRun::allgather() {
       const Part part = partOf(offsets, rank);
       if (rank != rank_) {
         waitFor(rank, round);
-        copyResult(output_ + part.begin + at,
-                   isInline ? lane_.line(rank, round).payload : of(rank, round),
-                   lengthOf(c, chunk, part.bytes));
+        copyResult(
+            output_ + part.begin + at,
+            isInline ? lane_.line(rank, round).payload : place(rank, round),
+            lengthOf(c, chunk, part.bytes));
       }
     }
     if (isInline || !beginsAgain(round)) {

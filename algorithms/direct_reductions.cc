@@ -107,29 +107,32 @@ bool DirectRun::keepsOwnInput() const {
          (rank_ == 1 && reduce_.kernel != nullptr);
 }
 
-void DirectRun::combineSlots(uint64_t round, size_t at, size_t bytes) const {
+void DirectRun::combineSlots(uint64_t round, size_t place, size_t at,
+                             size_t bytes) const {
   const bool keepsInput = keepsOwnInput();
   combine(
       output_ + at,
       [&](int rank) {
-        return rank == rank_ && keepsInput ? input_ + at : of(rank, round);
+        return rank == rank_ && keepsInput ? input_ + at
+                                           : of(rank, round) + place;
       },
       bytes);
 }
 
 void DirectRun::reduceFlat() {
   const uint64_t round = begin();
-  copy(mine(round), input_, bytes_);
+  const size_t place = lane_.inTurn(bytes_, round);
+  copy(mine(round) + place, input_, bytes_);
   publish(round);
   waitForAll(round);
-  combineSlots(round, 0, bytes_);
+  combineSlots(round, place, 0, bytes_);
 }
 
-// The chunk of step s comes in, is reduced and goes out in the rounds first + s,
-// + s + 1 and + s + 2. What comes in two rounds later takes its place but for
-// what holds a result, which goes out in that same round: slices of all chunks
-// lie alike, also of a shorter one. A slice on its way to its owner lies where
-// slotBetween() says, and a result where the owner's slice for itself would.
+// The chunk of step s comes in in round first + s, is reduced in the next, and
+// goes out in the one after that. What comes in then takes its place but for
+// what holds a result: slices of all chunks lie alike, also of a shorter one. A
+// slice on its way to its owner lies where slotBetween() says, and a result
+// where the owner's slice for itself would.
 void DirectRun::staged(bool everybody) {
   const bool wanted = everybody || rank_ == request_.root;
   const auto ranks = static_cast<size_t>(size_);
@@ -235,10 +238,11 @@ void DirectRun::reduceAtRoot() {
     const size_t at = c * chunk;
     const size_t length = lengthOf(c, chunk, bytes_);
     const uint64_t round = begin();
+    const size_t place = lane_.inTurn(std::min(chunk, bytes_), round);
     if (!isRoot) {
-      lane_.copyOver(mine(round), input_ + at, length);
+      lane_.copyOver(mine(round) + place, input_ + at, length);
     } else if (!keepsOwnInput()) {
-      copy(mine(round), input_ + at, length);
+      copy(mine(round) + place, input_ + at, length);
     }
     publish(round);
     if (isRoot || othersMayOffer_) {
@@ -248,10 +252,10 @@ void DirectRun::reduceAtRoot() {
       }
     }
     if (isRoot && size_ == 2) {
-      combinePair(output_ + at, input_ + at, lane_.slot(1 - rank_, round),
-                  length);
+      combinePair(output_ + at, input_ + at,
+                  lane_.slot(1 - rank_, round) + place, length);
     } else if (isRoot) {
-      combineSlots(round, at, length);
+      combineSlots(round, place, at, length);
     }
     step++;
   }

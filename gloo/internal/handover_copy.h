@@ -52,9 +52,9 @@ class GLOO_API HandoverCopy {
   // The first copies of a period try each kind. What a store costs depends on
   // how its line was written last: the first of a kind are not timed, until all
   // places that are used in turn (at most as many) have been written that way.
-  static constexpr int kPeriod = 1024;
-  static constexpr int kTried = 8;  // of each kind
-  static constexpr int kUnmeasured = 4;
+  static constexpr int kPeriod = 4096;
+  static constexpr int kTried = 20;  // of each kind
+  static constexpr int kUnmeasured = 16;
 
  private:
   void copyLong(char* to, const char* from, size_t bytes);

@@ -110,8 +110,11 @@ class DirectRun {
   // nothing. Of that round, which is looked at first, and of no later one.
   bool beginsAgain(uint64_t round);
   // One round, for who offers: true if all do and have mapped what the others
-  // offer; inputs_ and outputs_ say where. offer_ is empty then.
+  // offer (inputs_ and outputs_ say where), or if all offer ordinary memory.
+  // offer_ is empty then.
   bool agreeOnOffers();
+  // Whether all say so; one more round.
+  bool allSay(bool mine);
   // All ranks come here, or none, once they have seen the same offers: those of
   // [first, last).
   bool mapOffers(uint64_t round, int first, int last);
@@ -119,12 +122,15 @@ class DirectRun {
   void handOver(int first, int last);
   // Throws, unless isNew, where that rank's memory is not there.
   bool mapOffer(int rank, const Offer& theirs, bool isNew);
-  // All have read what they wanted.
-  void finishInPlace();
+  // The last round: whether all have read what they wanted.
+  bool finishInPlace(bool hasRead = true);
   void reduceInPlace();
   bool broadcastInPlace(uint64_t round);
   void allgatherInPlace(const size_t* offsets);
   void alltoallInPlace();
+  // Through the kernel, after the round of the offers. False, on all ranks: one
+  // of them could not.
+  bool readAlltoall();
   void reduceScatterInPlace(char* target, const Part& own);
   // The reduction over inputs_, from `at` on, to all outputs_.
   void combineInPlace(size_t at, size_t bytes) const;

@@ -198,13 +198,26 @@ void DirectRun::alltoall() {
   const auto copyOwn = [&](size_t at, size_t length) {
     copyResult(output_ + part(rank_) + at, input_ + part(rank_) + at, length);
   };
-  if (bytes_ >= parameters_.inPlaceBytes) {
-    if (!request_.copiesInput) {
-      offer(input_);
-    }
+  const bool mayOffer = bytes_ >= parameters_.inPlaceBytes;
+  const bool mayBeRead = sharedBytes_ >= parameters_.readBytes && !streams_;
+  if (mayOffer && !request_.copiesInput) {
+    offer(input_);
+  }
+  if (mayBeRead && !request_.copiesInput && offer_.input.memory == 0 &&
+      lane_.reads()) {
+    offer_.input = {internal::Place::kOrdinary,
+                    reinterpret_cast<uintptr_t>(input_)};
+  }
+  if (mayOffer || mayBeRead) {
+    const bool isRead = offer_.input.memory == internal::Place::kOrdinary;
     if (agreeOnOffers()) {
-      copyOwn(0, bytes_);
-      return alltoallInPlace();
+      if (!isRead) {
+        copyOwn(0, bytes_);
+        return alltoallInPlace();
+      }
+      if (readAlltoall()) {
+        return;
+      }
     }
   }
   const size_t pieces = piecesOf(bytes_, piece);

@@ -39,6 +39,8 @@ constexpr int kMostOnTheWay = 128;
 
 // Of work that nobody else has a part in, between looks at the time.
 constexpr size_t kTurn = 1 << 20;
+// The same of what the kernel copies.
+constexpr size_t kReadTurn = 256 << 10;
 
 template <typename Work>
 void inTurns(size_t bytes, size_t turn, const Work& work) {
@@ -123,7 +125,14 @@ bool DirectRun::agreeOnOffers() {
   exposed_ = offer_.output;
   publish(round);
   waitForAll(round);
-  const bool agreed = allOffer(round) && mapOffers(round, 0, size_);
+  int ordinary = 0;
+  for (int rank = 0; rank < size_; rank++) {
+    const uint64_t memory = offerOf(rank, round).input.memory;
+    ordinary += memory == internal::Place::kOrdinary ? 1 : 0;
+  }
+  const bool agreed = ordinary > 0
+                          ? ordinary == size_
+                          : allOffer(round) && mapOffers(round, 0, size_);
   offer_ = {};
   if (!agreed) {
     exposed_ = {};
@@ -178,17 +187,23 @@ bool DirectRun::mapOffers(uint64_t round, int first, int last) {
     }
     all = mapOffer(rank, kept[static_cast<size_t>(rank - first)], true) && all;
   }
-  const uint64_t vote = begin();
-  const char mine = all ? 1 : 0;
-  publishInline(vote, &mine, sizeof(mine));
-  waitForAll(vote);
-  for (int rank = 0; rank < size_; rank++) {
-    all = all && lane_.line(rank, vote).payload[0] == 1;
-  }
+  all = allSay(all);
   for (const internal::Place& place : {offer_.input, offer_.output}) {
     if (place.memory != 0) {
       lane_.settle(place.memory, all);
     }
+  }
+  return all;
+}
+
+bool DirectRun::allSay(bool mine) {
+  const uint64_t round = begin();
+  const char said = mine ? 1 : 0;
+  publishInline(round, &said, sizeof(said));
+  waitForAll(round);
+  bool all = mine;
+  for (int rank = 0; rank < size_; rank++) {
+    all = all && (rank == rank_ || lane_.line(rank, round).payload[0] == 1);
   }
   return all;
 }
@@ -214,11 +229,10 @@ void DirectRun::awaitFailure() {
 
 // Once this rank has published that round, others may return: if it throws
 // itself, what they read from then on must not count.
-void DirectRun::finishInPlace() {
+bool DirectRun::finishInPlace(bool hasRead) {
+  bool allHave = false;
   try {
-    const uint64_t round = begin();
-    publish(round);
-    waitForAll(round);
+    allHave = allSay(hasRead);
   } catch (...) {
     lane_.letGo();
     throw;
@@ -237,6 +251,7 @@ void DirectRun::finishInPlace() {
         ": its result shares a page with that of an operation of"
         " another context which failed meanwhile, and may not be whole"));
   }
+  return allHave;
 }
 
 // Each rank a slice, which nobody else reads: what it overwrites in place, it
@@ -298,6 +313,33 @@ void DirectRun::alltoallInPlace() {
              inputs_[rank] + static_cast<size_t>(rank_) * bytes_, bytes_);
   }
   finishInPlace();
+}
+
+// Where a rank goes on is where nobody else reads just then. Two ranks begin at
+// the end, as with pieces: the first one's own part comes last.
+bool DirectRun::readAlltoall() {
+  const uint64_t offers = lane_.round();
+  const size_t own = static_cast<size_t>(rank_) * bytes_;
+  const int first = size_ == 2 ? 1 : rank_;
+  bool hasRead = true;
+  for (int i = 0; i < size_ && hasRead; i++) {
+    const int rank = (first - i + size_) % size_;
+    char* const to = output_ + static_cast<size_t>(rank) * bytes_;
+    const uint64_t from = offerOf(rank, offers).input.offset + own;
+    inTurns(bytes_, kReadTurn, [&](size_t at, size_t length) {
+      if (rank == rank_) {
+        copy(to + at, input_ + own + at, length);
+      } else {
+        hasRead = hasRead && lane_.read(rank, to + at, from + at, length);
+      }
+      lookAtTime();
+    });
+  }
+  if (!finishInPlace(hasRead)) {
+    lane_.stopReading();
+    return false;
+  }
+  return true;
 }
 
 }  // namespace algorithms

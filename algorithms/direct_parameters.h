@@ -18,7 +18,7 @@ struct DirectParameters {
   static constexpr size_t kUnlimited = std::numeric_limits<size_t>::max();
   // In a chunk that is as short as this, each of the most ranks has a line.
   static constexpr size_t kLeastChunk = 8 << 10;
-  // What rides in the lines is never in place.
+  // What rides in the lines is never in place, nor read elsewhere.
   static constexpr size_t kLeastInPlace = 128;
 
   // Where each rank has a core, and where some share one: see Lane::crowded().
@@ -43,6 +43,10 @@ struct DirectParameters {
   // takes. (More than two ranks: an allreduce above what is flat, a reduce
   // above what its root reads in one round.)
   size_t inPlaceBytes = 0;
+  // A rank's parts of an alltoall, together: from here on the kernel copies
+  // them, where it lets ranks read each other's memory. What is shorter is
+  // copied twice in less time.
+  size_t readBytes = 0;
   // Of what does not fit a slot, so much at a time, where slots are longer.
   size_t chunkBytes = kUnlimited;
   // Longer vectors (sharedBytes()) take the links, by collective.

@@ -125,7 +125,7 @@ DirectParameters directOf(const json& object, DirectParameters direct,
   requireObject(object,
                 {"flat_bytes", "crowded_flat_bytes", "rooted_bytes",
                  "crowded_rooted_bytes", "halved_bytes", "in_place_bytes",
-                 "chunk_bytes", "most_bytes"},
+                 "read_bytes", "chunk_bytes", "most_bytes"},
                 where);
   const auto set = [&](const char* name, size_t least, size_t& bytes) {
     if (const auto it = object.find(name); it != object.end()) {
@@ -144,6 +144,7 @@ DirectParameters directOf(const json& object, DirectParameters direct,
   setBoth("rooted_bytes", "crowded_rooted_bytes", direct.rootedBytes);
   set("halved_bytes", 0, direct.halvedBytes);
   set("in_place_bytes", DirectParameters::kLeastInPlace, direct.inPlaceBytes);
+  set("read_bytes", DirectParameters::kLeastInPlace, direct.readBytes);
   set("chunk_bytes", DirectParameters::kLeastChunk, direct.chunkBytes);
   if (object.contains("most_bytes")) {
     const json& most =

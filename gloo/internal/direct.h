@@ -68,6 +68,9 @@ static_assert(sizeof(LaneLine) == 128);
 // Where a vector lies in memory of the shared allocator
 // (gloo/transport/shm/allocate.h), in terms that all ranks understand.
 struct Place {
+  // As `memory`: in the rank's own, at address `offset`, for Lane::read().
+  static constexpr uint64_t kOrdinary = 1;
+
   uint64_t memory = 0;  // 0: it lies in other memory
   uint64_t offset = 0;  // bytes
 };
@@ -240,6 +243,19 @@ class GLOO_API Lane {
   // Whether a rank of the context had: what was read of the others' vectors
   // before this call does not count then.
   virtual bool hasLetGo() = 0;
+
+  // ---- Ordinary memory of the others, through the kernel.
+
+  // Whether all ranks may read each other's, as far as this one knows: all have
+  // found so when they met.
+  virtual bool reads() const = 0;
+  // `bytes` at an address that the other rank has told. False: they are not to
+  // be had.
+  [[nodiscard]] virtual bool read(int rank, char* to, uint64_t from,
+                                  size_t bytes) = 0;
+  // It has turned out that a rank may not, as all ranks know: reads() says so
+  // from now on, in all lanes.
+  virtual void stopReading() = 0;
 
   // The context has failed, or was closed.
   bool failed() const { return failed_->load(std::memory_order_acquire); }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gloo/allreduce.h"
+#include "gloo/alltoall.h"
 #include "gloo/common/error.h"
 #include "gloo/context.h"
 #include "gloo/reduce.h"
@@ -222,6 +223,35 @@ TEST(DirectProfile, SaysFromWhichSizeOnSharedMemoryIsUsedInPlace) {
   });
 }
 
+// Of an alltoall of so many bytes of each rank.
+uint64_t alltoallRoundsOf(const ContextPtr& context, size_t bytes) {
+  const size_t count = bytes / sizeof(int);
+  std::vector<int> from(count, context->rank);
+  std::vector<int> to(count);
+  AlltoallOptions opts(context);
+  opts.setInput(from.data(), count);
+  opts.setOutput(to.data(), count);
+  alltoall(opts);
+  const uint64_t before = laneOf(context, kAlltoallSlotPrefix, 0).round();
+  alltoall(opts);
+  for (size_t i = 0; i < count; i++) {
+    EXPECT_EQ(i * static_cast<size_t>(context->size) / count,
+              static_cast<size_t>(to[i]));
+  }
+  return laneOf(context, kAlltoallSlotPrefix, 0).round() - before;
+}
+
+TEST(DirectProfile, SaysFromWhichSizeOnTheKernelCopies) {
+  onRanks(2, R"({"chunk_bytes": 8192})", [](const ContextPtr& context) {
+    EXPECT_LT(kInPlace, alltoallRoundsOf(context, 65536));
+    EXPECT_EQ(kInPlace, alltoallRoundsOf(context, 1 << 20));
+  });
+  onRanks(2, R"({"read_bytes": 8192, "chunk_bytes": 8192})",
+          [](const ContextPtr& context) {
+            EXPECT_EQ(kInPlace, alltoallRoundsOf(context, 65536));
+          });
+}
+
 using testing_support::VectorArena;
 using testing_support::VectorMemory;
 
@@ -260,7 +290,8 @@ void checkAll(const std::string& direct) {
 
 TEST(DirectProfile, TheLeastSizesGiveWhatTheOracleSays) {
   checkAll(R"({"flat_bytes": 0, "rooted_bytes": 0, "halved_bytes": 0,
-               "in_place_bytes": 128, "chunk_bytes": 8192})");
+               "in_place_bytes": 128, "read_bytes": 128,
+               "chunk_bytes": 8192})");
 }
 
 TEST(DirectProfile, TheMostOfOneRoundGivesWhatTheOracleSays) {
@@ -285,6 +316,7 @@ std::string anyDirect(std::mt19937& random) {
     maySay(name, sizes, 0);
   }
   maySay("in_place_bytes", sizes, 1);
+  maySay("read_bytes", sizes, 1);
   maySay("chunk_bytes", chunks, 0);
   return "{" + text + "}";
 }

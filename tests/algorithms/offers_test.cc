@@ -2,7 +2,9 @@
 // are read.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <optional>
@@ -26,8 +28,8 @@ using internal::Place;
 
 constexpr size_t kCount = 8192;
 constexpr size_t kSlotBytes = size_t{64} << 10;
-constexpr uint64_t kKnown = 1;    // the memory that all have mapped
-constexpr uint64_t kUnknown = 2;  // that nobody has
+constexpr uint64_t kKnown = 11;    // the memory that all have mapped
+constexpr uint64_t kUnknown = 12;  // that nobody has
 constexpr uint64_t kCheck = 5;
 constexpr int kMostRounds = 100;
 
@@ -75,6 +77,9 @@ class OffersLane final : public internal::Lane {
   }
 
   Place own{kKnown, 0};  // where its vectors are
+  bool mayRead = false;
+  bool readSucceeds = true;
+  int countOfReads = 0;
   std::function<void(int rank)> onMap = [](int) {};
 
   Place placeOf(const void*, size_t, bool*) override { return own; }
@@ -88,6 +93,13 @@ class OffersLane final : public internal::Lane {
   void withdraw(const Place&, size_t) noexcept override {}
   bool isWithdrawn(const Place&, size_t) override { return false; }
   void letGo() noexcept override { hasLetGo_ = true; }
+  bool reads() const override { return mayRead; }
+  bool read(int, char* to, uint64_t from, size_t bytes) override {
+    countOfReads++;
+    std::memcpy(to, reinterpret_cast<const char*>(from), bytes);  // NOLINT
+    return readSucceeds;
+  }
+  void stopReading() override { mayRead = false; }
   bool hasLetGo() override {
     hasFailed_ = hasLetGo_;  // the news comes
     return hasLetGo_;
@@ -139,6 +151,8 @@ class Call {
         .run();
   }
 
+  const std::vector<int64_t>& result() const { return out_; }
+
   DirectParameters parameters;
   std::optional<OffersLane> lane;
 
@@ -182,6 +196,69 @@ constexpr Case kCases[] = {
     {Collective::kAllgather, 0},     {Collective::kAlltoall, 0},
     {Collective::kReduceScatter, 0},
 };
+
+// ---- What is in ordinary memory is read there, by all or by nobody.
+
+// Of an alltoall of 3 ranks, of which the others have offered `said` and then
+// vote so. Their memory holds 7 everywhere, and their slots nothing.
+struct ReadCall : Call {
+  ReadCall() : Call(3, Collective::kAlltoall) {
+    parameters.readBytes = DirectParameters::kLeastInPlace;
+    lane->own = {};
+    lane->mayRead = true;
+  }
+  Offered offered() const {
+    return {
+        {Place::kOrdinary, reinterpret_cast<uintptr_t>(theirs.data())}, {}, 0};
+  }
+  // In the round after the offers, whose lines are those of even rounds.
+  void vote(int rank, bool all) {
+    Offered said;
+    said.input.memory = all ? 1 : 0;
+    std::memcpy(lane->line(rank, 2).payload, &said, sizeof(said));
+  }
+  size_t sevens() const {
+    return static_cast<size_t>(std::count(result().begin(), result().end(), 7));
+  }
+
+  std::vector<int64_t> theirs = std::vector<int64_t>(3 * kCount, 7);
+};
+
+TEST(OffersTest, OrdinaryMemoryIsReadIfAllOfferIt) {
+  ReadCall call;
+  call.lane->sayAll(call.offered());
+  EXPECT_EQ(errorOf(call), "");
+  EXPECT_EQ(call.sevens(), 2 * kCount);
+  EXPECT_EQ(call.lane->round(), 2u);
+  EXPECT_TRUE(call.lane->mayRead);
+}
+
+// Then all of them go through slots, in which the others have put nothing.
+TEST(OffersTest, WhereOneCannotReadAllBeginAgain) {
+  for (const bool mine : {true, false}) {
+    ReadCall call;
+    call.lane->sayAll(call.offered());
+    call.lane->readSucceeds = !mine;
+    if (!mine) {
+      call.vote(2, false);
+    }
+    EXPECT_EQ(errorOf(call), "");
+    EXPECT_EQ(call.sevens(), 0u);
+    EXPECT_GT(call.lane->round(), 2u);
+    EXPECT_FALSE(call.lane->mayRead);
+  }
+}
+
+TEST(OffersTest, NothingIsReadIfNotAllOfferOrdinaryMemory) {
+  for (const Offered& other : {Offered{}, kGood}) {
+    ReadCall call;
+    call.lane->sayAll(call.offered());
+    call.lane->say(2, other);
+    EXPECT_EQ(errorOf(call), "");
+    EXPECT_EQ(call.lane->countOfReads, 0);
+    EXPECT_EQ(call.sevens(), 0u);
+  }
+}
 
 // ---- Who throws may change what others read.
 

@@ -125,7 +125,7 @@ TEST(Tuning, ParametersOfTheNearestNumberOfRanksButNoTable) {
 
 constexpr const char* kDirect = R"(, "direct": {
   "flat_bytes": 1000, "rooted_bytes": 1500, "crowded_rooted_bytes": 1600,
-  "halved_bytes": 2000, "in_place_bytes": 3000,
+  "halved_bytes": 2000, "in_place_bytes": 3000, "read_bytes": 3500,
   "chunk_bytes": 40000, "most_bytes": {"broadcast": 5000}})";
 
 TEST(Tuning, ChoosesTheWaysOfDirectCollectives) {
@@ -135,6 +135,7 @@ TEST(Tuning, ChoosesTheWaysOfDirectCollectives) {
   EXPECT_EQ((DirectParameters::ByCores{1500, 1600}), direct.rootedBytes);
   EXPECT_EQ(2000u, direct.halvedBytes);
   EXPECT_EQ(3000u, direct.inPlaceBytes);
+  EXPECT_EQ(3500u, direct.readBytes);
   EXPECT_EQ(40000u, direct.chunkBytes);
   EXPECT_EQ(5000u, direct.mostOf(Collective::kBroadcast));
   EXPECT_EQ(DirectParameters::kUnlimited,
@@ -147,6 +148,7 @@ void expectShipped(const DirectParameters& direct, int ranks) {
   EXPECT_EQ(shipped.rootedBytes, direct.rootedBytes);
   EXPECT_EQ(shipped.halvedBytes, direct.halvedBytes);
   EXPECT_EQ(shipped.inPlaceBytes, direct.inPlaceBytes);
+  EXPECT_EQ(shipped.readBytes, direct.readBytes);
   EXPECT_EQ(shipped.chunkBytes, direct.chunkBytes);
   EXPECT_EQ(shipped.mostBytes, direct.mostBytes);
 }
@@ -208,6 +210,7 @@ TEST(TuningFile, WhatIsWrongIsNamedWithItsPlace) {
       {direct(R"({"flat_bytes": "1"})"), "flat_bytes"},
       {direct(R"({"halved_bytes": 1e16})"), "halved_bytes"},
       {direct(R"({"in_place_bytes": 127})"), "in_place_bytes"},
+      {direct(R"({"read_bytes": 127})"), "read_bytes"},
       {direct(R"({"chunk_bytes": 8191})"), "chunk_bytes"},
       {direct(R"({"most_bytes": 1})"), "most_bytes"},
       {direct(R"({"most_bytes": {"alreduce": 1}})"), "alreduce"},

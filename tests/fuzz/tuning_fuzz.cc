@@ -17,6 +17,8 @@ void run(const char* data, size_t bytes) {
     require(
         tuning.direct.chunkBytes >= algorithms::DirectParameters::kLeastChunk &&
             tuning.direct.inPlaceBytes >=
+                algorithms::DirectParameters::kLeastInPlace &&
+            tuning.direct.readBytes >=
                 algorithms::DirectParameters::kLeastInPlace,
         "sizes that direct collectives can have");
   } catch (const InvalidOperationException&) {
@@ -30,7 +32,8 @@ std::vector<std::vector<char>> seeds() {
     "best":{"allreduce":[{"bytes":0,"algorithm":"flat"},
                          {"bytes":1000,"algorithm":"ring"}]},
     "direct":{"flat_bytes":1000,"rooted_bytes":1500,"halved_bytes":2000,
-              "in_place_bytes":3000,"crowded_flat_bytes":900,
+              "in_place_bytes":3000,"read_bytes":4000,
+              "crowded_flat_bytes":900,
               "chunk_bytes":40000,"most_bytes":{"alltoall":5000}}}]})";
   return {{text.begin(), text.end()}, {'{', '}'}};
 }

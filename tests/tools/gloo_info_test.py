@@ -144,12 +144,14 @@ class GlooInfo(unittest.TestCase):
                           "rooted_bytes": 524288,
                           "crowded_rooted_bytes": 2097152,
                           "halved_bytes": 32768, "in_place_bytes": 32768,
+                          "read_bytes": 1048576,
                           "most_bytes": {}})
         self.assertRegex(
             told(), r"(?m)^  allreduce flat up to 1024 B \(12288 B where ranks "
             r"share a core\), reduce by the root alone up to 524288 B "
             r"\(2097152 B where ranks share a core\), in slices above; "
-            r".* from 32768 B; chunks of a slot$")
+            r".* from 32768 B; alltoall by one copy of the kernel's, where that "
+            r"is permitted, from 1048576 B; chunks of a slot$")
         self.assertRegex(told(None, "2"), "in halves, .* from 32768 B;")
         with tempfile.NamedTemporaryFile("w") as file:
             json.dump({"version": 1, "networks": [
@@ -158,12 +160,13 @@ class GlooInfo(unittest.TestCase):
                  "reduce_per_byte": 1e-10, "copy_per_byte": 1e-10,
                  "segment_bytes": 65536, "direct": {
                      "flat_bytes": 1234, "in_place_bytes": 5678,
+                     "read_bytes": 9999,
                      "chunk_bytes": 65536,
                      "most_bytes": {"alltoall": 999999}}}]}, file)
             file.flush()
             self.assertRegex(
                 told(file.name), r"flat up to 1234 B, reduce .* from 5678 B; "
-                r"chunks of at most 65536 B; alltoall by the links above 999999 B\n")
+                r"alltoall .* from 9999 B; chunks of at most 65536 B; alltoall by the links above 999999 B\n")
             self.assertEqual(
                 json.loads(told(file.name, "4", "--json"))["direct_parameters"]
                 ["most_bytes"], {"alltoall": 999999})

@@ -151,6 +151,7 @@ nlohmann::json describe(const algorithms::DirectParameters& parameters,
       {"crowded_rooted_bytes", parameters.rootedBytes.crowded},
       {"halved_bytes", parameters.halvedBytes},
       {"in_place_bytes", parameters.inPlaceBytes},
+      {"read_bytes", parameters.readBytes},
       {"most_bytes", mostBytes(parameters, names)}};
   if (parameters.chunkBytes != algorithms::DirectParameters::kUnlimited) {
     object["chunk_bytes"] = parameters.chunkBytes;
@@ -175,7 +176,10 @@ void printDirect(std::ostream& out, int ranks,
         << describe(parameters.rootedBytes) << ", in slices above";
   }
   out << "; in memory of the shared allocator in place from "
-      << parameters.inPlaceBytes << " B; chunks of ";
+      << parameters.inPlaceBytes
+      << " B; alltoall by one copy of the kernel's, where that is permitted, "
+         "from "
+      << parameters.readBytes << " B; chunks of ";
   if (parameters.chunkBytes == algorithms::DirectParameters::kUnlimited) {
     out << "a slot";
   } else {

@@ -355,13 +355,10 @@ class Context final : public transport::Context,
 
   // context_direct.cc
   bool onOneHost() const;
-  bool allShared();
+  bool allShared(bool* reads);
+  DirectLanes::Peers readablePeersLocked() const;
   void awaitLifelines(Deadline deadline);
-  // Memory that all ranks have, or null, and how it is cut.
-  struct Scratch {
-    std::shared_ptr<SharedMemory> memory;
-    size_t slotBytes = 0;
-  };
+  struct Scratch;
   Scratch shareFromFirst(Deadline deadline);
   Scratch shareFromOther(Deadline deadline);
 

@@ -21,6 +21,7 @@ using Name = MemorySharer::Name;
 // To rank 0: where this rank takes memory, if it can.
 struct Ability {
   uint8_t able = 0;
+  uint8_t reads = 0;  // the memory of all others, through the kernel
   Name name{};
   RankCores cores;
 };
@@ -96,6 +97,12 @@ class Round {
 
 }  // namespace
 
+// Memory that all ranks have, or null, and how it is cut.
+struct Context::Scratch {
+  std::shared_ptr<SharedMemory> memory;
+  size_t slotBytes = 0;
+};
+
 // As all ranks see it.
 bool Context::onOneHost() const {
   const std::vector<int>& hosts = profile_->hostOfRank;
@@ -108,15 +115,33 @@ bool Context::peerHasEnded(int peer) const {
   return pairAt(peer) != nullptr && pairAt(peer)->peerHasEnded();
 }
 
-// Whether this rank shares memory with each other rank.
-bool Context::allShared() {
+// Whether this rank shares memory with each other rank, and reads that of all.
+bool Context::allShared(bool* reads) {
   auto lock = this->lock();
+  *reads = !readablePeersLocked().empty();
   for (int peer = 0; peer < size(); peer++) {
     if (peer != rank() && linkNameLocked(peer) != "shm") {
       return false;
     }
   }
   return device_->factory().sharer() != nullptr;
+}
+
+// What reads their memory, by rank; empty if that of one of them may not be.
+DirectLanes::Peers Context::readablePeersLocked() const {
+  DirectLanes::Peers peers(static_cast<size_t>(size()));
+  for (int peer = 0; peer < size(); peer++) {
+    if (peer == rank()) {
+      continue;
+    }
+    const Pair* const pair = pairAt(peer);
+    auto memory = pair != nullptr ? pair->peerMemory() : nullptr;
+    if (memory == nullptr) {
+      return {};
+    }
+    peers[static_cast<size_t>(peer)] = std::move(memory);
+  }
+  return peers;
 }
 
 // Once its lifelines are open, the others notice when this process dies, and
@@ -153,8 +178,9 @@ void Context::share(Deadline deadline) {
       rank() == 0 ? shareFromFirst(deadline) : shareFromOther(deadline);
   if (scratch.memory != nullptr) {
     auto lock = this->lock();
-    direct_ = std::make_unique<DirectLanes>(*this, std::move(scratch.memory),
-                                            scratch.slotBytes);
+    direct_ =
+        std::make_unique<DirectLanes>(*this, std::move(scratch.memory),
+                                      scratch.slotBytes, readablePeersLocked());
     // What was heard while they were not there yet.
     for (int peer = 0; peer < size(); peer++) {
       const Pair* const pair = pairAt(peer);
@@ -178,10 +204,12 @@ Context::Scratch Context::shareFromFirst(Deadline deadline) {
     }
     round.finish(deadline);
   }
-  bool able = allShared();
+  bool reads = false;
+  bool able = allShared(&reads);
   std::vector<RankCores> cores{RankCores::own(domain().spread().ranks())};
   for (const Ability& ability : abilities) {
     able = able && ability.able == kYes;
+    reads = reads && ability.reads == kYes;
     cores.push_back(ability.cores);
   }
   std::shared_ptr<SharedMemory> memory;
@@ -214,6 +242,7 @@ Context::Scratch Context::shareFromFirst(Deadline deadline) {
                      [](const auto& taker) { return taker.name; });
       preface.token = offer.token;
       preface.crowded = crowded ? 1 : 0;
+      preface.reads = reads ? 1 : 0;
       offer.made = kYes;
     } catch (const IoException& e) {
       GLOO_INFO("rank 0: no memory for all ranks: ", e.what());
@@ -246,8 +275,10 @@ Context::Scratch Context::shareFromOther(Deadline deadline) {
   Ability ability;
   ability.cores = RankCores::own(domain().spread().ranks());
   Offer offer;
-  if (allShared()) {
+  bool reads = false;
+  if (allShared(&reads)) {
     ability.able = kYes;
+    ability.reads = reads ? kYes : 0;
     ability.name = device_->factory().sharer()->name();
   }
   {

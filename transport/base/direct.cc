@@ -1,8 +1,5 @@
 #include "transport/base/direct.h"
 
-#include <linux/futex.h>
-#include <sched.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,31 +18,12 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr size_t kPage = 4096;
-
-// Looks at a line before the core is given away. Measured, allreduce of 4 bytes
-// among 4 ranks on 2 cores: 2.3 us with 4, 2.9 us with 30, 86 us with 2000.
-constexpr int kGlances = 2000;
-constexpr int kCrowdedGlances = 4;
-// At the line of a rank on another core, which may go on any moment: about as
-// long as three switches of threads. Measured with 4 ranks on 2 cores: 4 bytes
-// to all 3.2 us with none, 3.0 with 2000, 2.8 with 8000; a broadcast of 64 KiB
-// 5.3, 5.3, 4.0.
-constexpr int kGlancesElsewhere = 8000;
-constexpr int kCrowdedYields = 100;
-// Neighbours that compute may have the core for milliseconds each, all of them
-// in one yield. Most waits end before the first look at the clock.
-constexpr int kYieldsPerLook = 4;
-constexpr int kGlancesPerYield = 16;
+constexpr size_t kPage = DirectLane::kPage;
 constexpr microseconds kDefaultSpin{500};
-// A sleeper looks up that often, whatever happens.
-constexpr milliseconds kNap{1000};
 // For others to see that the context has failed. They look between rounds, and
 // a piece of a vector takes them a few milliseconds at most.
 constexpr milliseconds kStopping{100};
 constexpr microseconds kStoppingNap{100};
-
-size_t pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 constexpr size_t kKiB = 1024;
 // Two ranks swap two slots of each half: with chunks of 256 KiB a second-level
@@ -75,157 +53,12 @@ size_t slotBytesOfCrowd(int ranks) {
                   4096 * kKiB / std::bit_ceil(static_cast<size_t>(ranks)));
 }
 
-size_t bellBytes(int ranks) {
-  return pages(2 * static_cast<size_t>(ranks) * sizeof(uint32_t));
-}
-size_t lineBytes(int ranks) {
-  return pages(2 * static_cast<size_t>(ranks) * sizeof(internal::LaneLine));
-}
-
 // The preface, and the claims.
 size_t bytesBeforeLanes(int ranks) {
-  return kPage + pages(LaneClaims::memoryBytes(ranks));
-}
-
-// Between processes: not the private kind.
-void sleepOn(std::atomic<uint32_t>& word, uint32_t value,
-             const timespec* limit) {
-  syscall(SYS_futex, &word, FUTEX_WAIT, value, limit, nullptr, 0);
+  return kPage + DirectLane::pages(LaneClaims::memoryBytes(ranks));
 }
 
 }  // namespace
-
-// ---- A lane ----
-
-DirectLane::DirectLane(DirectLanes& lanes, int index, char* memory,
-                       size_t slotBytes)
-    : lanes_(lanes),
-      index_(index),
-      memory_(lanes.lent(), lanes.context().size()) {
-  rank_ = lanes.context().rank();
-  size_ = lanes.context().size();
-  crowded_ = lanes.crowded();
-  glances_ = crowded_ ? kCrowdedGlances : kGlances;
-  slotBytes_ = slotBytes;
-  bells_ = reinterpret_cast<std::atomic<uint32_t>*>(memory);
-  cores_ = bells_ + size_;
-  memory += bellBytes(size_);
-  lines_ = reinterpret_cast<internal::LaneLine*>(memory);
-  slots_ = memory + lineBytes(size_);
-  failed_ = &lanes.failed();
-}
-
-size_t DirectLane::memoryBytes(int ranks, size_t slotBytes) {
-  return bellBytes(ranks) + lineBytes(ranks) +
-         2 * static_cast<size_t>(ranks) * slotBytes;
-}
-
-void DirectLane::ring(int rank) {
-  if (bells_[rank].exchange(0, std::memory_order_seq_cst) != 0) {
-    lanes_.countSystemCall();
-    wakeShared(bells_[rank]);
-  }
-}
-
-bool DirectLane::over(int rank, uint64_t round) const {
-  // As with the line: who is about to sleep has set its bell before, and who
-  // sets one of these looks at the bells afterwards.
-  return line(rank, round).round.load(std::memory_order_seq_cst) >= round ||
-         lanes_.failed().load(std::memory_order_seq_cst) ||
-         lanes_.departed(rank);
-}
-
-// Gives the core away now and then, as long as sleep would cost more.
-bool DirectLane::spin(int rank, uint64_t round, Deadline deadline) {
-  if (lanes_.spinBudget().count() == 0) {
-    return over(rank, round);
-  }
-  return crowded() ? spinCrowded(rank, round, deadline)
-                   : spinAlone(rank, round, deadline);
-}
-
-bool DirectLane::spinCrowded(int rank, uint64_t round, Deadline deadline) {
-  for (int yields = 0; !over(rank, round); yields++) {
-    const bool looks = yields % kYieldsPerLook == kYieldsPerLook - 1;
-    if (yields >= kCrowdedYields || (looks && deadline.expired())) {
-      return false;
-    }
-    noteCore();
-    for (int i = 0; i < kGlancesElsewhere && !sharesCore(rank); i++) {
-      if (isThere(rank, round)) {
-        return true;
-      }
-    }
-    lanes_.context().domain().spread().look();
-    sched_yield();
-  }
-  return true;
-}
-
-bool DirectLane::spinAlone(int rank, uint64_t round, Deadline deadline) {
-  const auto since = Deadline::Clock::now();
-  const auto until = std::min(deadline.at(), since + lanes_.spinBudget());
-  for (auto now = since; !over(rank, round); now = Deadline::Clock::now()) {
-    if (now >= until || yielder_.shouldSleep(since, now)) {
-      return false;
-    }
-    yielder_.yield(now, lanes_.context().domain().spread());
-    for (int i = 0; i < kGlancesPerYield; i++) {
-      if (isThere(rank, round)) {
-        return true;
-      }
-    }
-  }
-  return true;
-}
-
-internal::Lane::Outcome DirectLane::waitLong(int rank, uint64_t round,
-                                             Deadline deadline) {
-  bool done = spin(rank, round, deadline);
-  std::atomic<uint32_t>& bell = bells_[rank_];
-  while (!done && !deadline.expired()) {
-    bell.store(1, std::memory_order_seq_cst);
-    if (!over(rank, round)) {
-      const auto left = std::min(deadline.left(), kNap);
-      const timespec limit{left.count() / 1000,
-                           (left.count() % 1000) * 1000000};
-      lanes_.countSystemCall();
-      sleepOn(bell, 1, &limit);
-    }
-    bell.store(0, std::memory_order_seq_cst);
-    done = over(rank, round);
-  }
-  // What is there is there, whatever has happened since.
-  if (isThere(rank, round)) {
-    return Outcome::kThere;
-  }
-  if (!failed() && lanes_.departed(rank)) {
-    lanes_.context().failLeft(rank);
-  }
-  return failed() ? Outcome::kFailed : Outcome::kTimeout;
-}
-
-// A private copy takes as much memory again, on all ranks at once, and time:
-// only where somebody may go on writing, who is stopped there or slow.
-void DirectLane::withdraw(const internal::Place& place, size_t bytes) noexcept {
-  if (!lanes_.othersStop(index_)) {
-    SharedAllocations::instance().withdraw(place.memory, place.offset, bytes);
-  }
-}
-
-// The fences: after the mark the caller may write, and it is looked at after
-// the others' reading.
-void DirectLane::letGo() noexcept {
-  lanes_.claims().close();
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-}
-
-bool DirectLane::hasLetGo() {
-  std::atomic_thread_fence(std::memory_order_acquire);
-  return lanes_.claims().isClosed();
-}
-
-// ---- All lanes ----
 
 size_t DirectLanes::slotBytesFor(int ranks, bool crowded) {
   if (ranks > 2) {
@@ -259,7 +92,7 @@ std::vector<MemorySharer::Part> DirectLanes::partsOf(
   for (size_t lane = 0; lane < LaneClaims::kLanes; lane++) {
     size_t at = bytesBeforeLanes(size) +
                 lane * DirectLane::memoryBytes(size, slotBytes) +
-                bellBytes(size) + lineBytes(size);
+                DirectLane::bytesBeforeSlots(size);
     for (int half = 0; half < 2; half++) {
       for (const RankCores& rank : ranks) {
         if (Topology::mayBe(rank.node)) {
@@ -278,7 +111,7 @@ DirectLanes::Preface& DirectLanes::preface(const SharedMemory& memory) {
 }
 
 DirectLanes::DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory,
-                         size_t slotBytes)
+                         size_t slotBytes, Peers peers)
     : context_(context),
       memory_(std::move(memory)),
       crowded_(preface(*memory_).crowded != 0),
@@ -290,7 +123,9 @@ DirectLanes::DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory,
             std::vector<MemorySharer::Name>(
                 preface(*memory_).names.begin(),
                 preface(*memory_).names.begin() + context.size()),
-            preface(*memory_).token) {
+            preface(*memory_).token),
+      peers_(std::move(peers)),
+      reads_(preface(*memory_).reads != 0 && !peers_.empty()) {
   char* at = memory_->data() + bytesBeforeLanes(context.size());
   for (auto& lane : lanes_) {
     const auto index = static_cast<int>(&lane - lanes_.data());

@@ -33,7 +33,11 @@ class DirectLane final : public internal::Lane {
   // This rank's thread in it, if it sleeps, looks again.
   void wake() { ring(rank_); }
 
+  // Each kind of its memory begins a page.
+  static constexpr size_t kPage = 4096;
+  static size_t pages(size_t bytes);
   static size_t memoryBytes(int ranks, size_t slotBytes);
+  static size_t bytesBeforeSlots(int ranks);
 
   internal::Place placeOf(const void* data, size_t bytes,
                           bool* isNew) override {
@@ -52,6 +56,9 @@ class DirectLane final : public internal::Lane {
   }
   void letGo() noexcept override;
   bool hasLetGo() override;
+  bool reads() const override;
+  bool read(int rank, char* to, uint64_t from, size_t bytes) override;
+  void stopReading() override;
 
  private:
   void ring(int rank) override;
@@ -88,11 +95,17 @@ class DirectLanes final : public internal::Direct {
     MemorySharer::Name token;
     // There are more ranks than cores: see isCrowded().
     uint8_t crowded;
+    // All ranks may read the memory of all others.
+    uint8_t reads;
   };
   static Preface& preface(const SharedMemory& memory);
 
+  // By rank, but for its own: what reads the others' memory. Empty: not all of
+  // it may be read.
+  using Peers = std::vector<std::shared_ptr<const PeerMemory>>;
+
   DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory,
-              size_t slotBytes);
+              size_t slotBytes, Peers peers);
 
   size_t slotBytes() const override { return lanes_[0]->slotBytes(); }
   Entry enter(uint64_t tag, std::chrono::milliseconds timeout) override;
@@ -114,6 +127,10 @@ class DirectLanes final : public internal::Direct {
   }
   void countSystemCall();
   LaneClaims& claims() { return claims_; }
+  std::atomic<bool>& reads() { return reads_; }
+  const PeerMemory& peer(int rank) const {
+    return *peers_[static_cast<size_t>(rank)];
+  }
   // After a failure, when this rank is through with its operation in that lane:
   // whether the others are as well, within a while.
   bool othersStop(int lane) noexcept;
@@ -131,6 +148,8 @@ class DirectLanes final : public internal::Direct {
   std::unique_ptr<std::atomic<bool>[]> departed_;
   LaneClaims claims_;
   LentMemory lent_;
+  const Peers peers_;
+  std::atomic<bool> reads_;
   std::array<std::unique_ptr<DirectLane>, LaneClaims::kLanes> lanes_;
 };
 

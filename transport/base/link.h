@@ -89,6 +89,17 @@ enum class Rights : uint8_t {
   kLocalWrite,  // the device writes what it reads from the peer
 };
 
+// Reads the memory of a peer's process, for as long as the kernel permits it.
+// Thread-safe; may outlive the link.
+class PeerMemory {
+ public:
+  virtual ~PeerMemory() = default;
+  // `bytes` from there to `local`. False: they are not to be had, or may be
+  // those of another process; some may have been copied.
+  [[nodiscard]] virtual bool read(char* local, uint64_t remote,
+                                  size_t bytes) const = 0;
+};
+
 // Memory of the peer's, as it told us.
 struct RemoteMemory {
   uint64_t address = 0;
@@ -214,6 +225,11 @@ class Link {
   // pull: the peer will be told of these bytes, and read them. It may be given
   // a shorter way to them.
   virtual void lend(const char* data, size_t bytes) { (void)data, (void)bytes; }
+
+  // pull: the same without the link, for collectives. Null: not permitted.
+  virtual std::shared_ptr<const PeerMemory> peerMemory() const {
+    return nullptr;
+  }
 
   // A hint: somebody waits for this peer now (or no longer).
   virtual void expect(bool waiting) { (void)waiting; }

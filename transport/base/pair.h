@@ -106,6 +106,9 @@ class Pair final : public transport::Pair, public LinkHandler {
   int peer() const { return peer_; }
   bool linked() const { return link_ != nullptr; }
   bool peerHasEnded() const { return link_ && link_->peerHasEnded(); }
+  std::shared_ptr<const PeerMemory> peerMemory() const {
+    return link_ ? link_->peerMemory() : nullptr;
+  }
   bool departed() const { return departed_; }
   // This side has closed the pair: as if the peer had left.
   void leave() { departed_ = closedHere_ = true; }

@@ -12,6 +12,7 @@
 
 #include "gloo/common/error.h"
 #include "gloo/common/logging.h"
+#include "gloo/internal/direct.h"
 #include "gloo/transport/shm/allocate.h"
 #include "transport/shm/segment.h"
 
@@ -25,7 +26,7 @@ constexpr char kMagic[8] = {'G', 'L', 'O', 'O', 'm', 'e', 'm', '1'};
 
 uint64_t makeId() {
   uint64_t id = 0;
-  while (id == 0) {
+  while (id == 0 || id == internal::Place::kOrdinary) {
     const Secret secret = makeSecret();
     std::memcpy(&id, secret.data(), sizeof(id));
   }

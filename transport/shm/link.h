@@ -52,6 +52,9 @@ class ShmLink final : public base::Link {
   bool reads(base::RemoteMemory remote, size_t bytes,
              bool crowded) const override;
   void lend(const char* data, size_t bytes) override;
+  std::shared_ptr<const base::PeerMemory> peerMemory() const override {
+    return memory_.permitted() ? memory_.reader() : nullptr;
+  }
   void finish() override;
   void finishWith(const base::FrameHeader& last, const char* payload) override;
   bool flushed() const override { return queue_.empty(); }

@@ -9,19 +9,37 @@
 GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
 
-ProcessMemory::ProcessMemory(pid_t pid, uint64_t address, const Secret& secret)
-    : pid_(pid) {
+int ProcessReader::copy(char* local, uint64_t remote, size_t bytes) const {
+  while (bytes > 0) {
+    const iovec to{local, bytes};
+    const iovec from{reinterpret_cast<void*>(remote), bytes};  // NOLINT
+    const ssize_t n = ::process_vm_readv(pid_, &to, 1, &from, 1, 0);
+    if (n <= 0) {
+      return n == 0 ? EFAULT : errno;
+    }
+    local += n;
+    remote += static_cast<uint64_t>(n);
+    bytes -= static_cast<size_t>(n);
+  }
+  return hasEnded() ? ESRCH : 0;
+}
+
+bool ProcessReader::hasEnded() const { return base::hasEnded(process_); }
+
+ProcessMemory::ProcessMemory(pid_t pid, uint64_t address,
+                             const Secret& secret) {
   if (pid <= 0) {
     trouble_ = "its process is in another PID namespace";
     return;
   }
-  process_ = base::openProcess(pid);
-  if (!process_) {
+  base::UniqueFd process = base::openProcess(pid);
+  if (!process) {
     const int error = errno;
     trouble_ =
         "pidfd_open: " + base::errnoText(error) + base::errnoRemedy(error);
     return;
   }
+  reader_ = std::make_shared<const ProcessReader>(pid, std::move(process));
   Secret there{};
   permitted_ = true;
   const int error = read(there.data(), address, there.size());
@@ -30,7 +48,7 @@ ProcessMemory::ProcessMemory(pid_t pid, uint64_t address, const Secret& secret)
       trouble_ = "the memory there is not the peer's";
     }
     permitted_ = false;
-    process_.reset();
+    reader_.reset();
   }
 }
 
@@ -53,22 +71,11 @@ void ProcessMemory::forbid(int error) {
 }
 
 int ProcessMemory::read(char* local, uint64_t remote, size_t bytes) {
-  while (bytes > 0) {
-    const iovec to{local, bytes};
-    const iovec from{reinterpret_cast<void*>(remote), bytes};  // NOLINT
-    const ssize_t n = ::process_vm_readv(pid_, &to, 1, &from, 1, 0);
-    if (n <= 0) {
-      const int error = n == 0 ? EFAULT : errno;
-      if (error != EFAULT && !base::hasEnded(process_)) {
-        forbid(error);
-      }
-      return error;
-    }
-    local += n;
-    remote += static_cast<uint64_t>(n);
-    bytes -= static_cast<size_t>(n);
+  const int error = reader_->copy(local, remote, bytes);
+  if (error != 0 && error != EFAULT && !reader_->hasEnded()) {
+    forbid(error);
   }
-  return base::hasEnded(process_) ? ESRCH : 0;
+  return error;
 }
 
 }  // namespace transport::shm

@@ -6,14 +6,37 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "gloo/config.h"
+#include "transport/base/link.h"
 #include "transport/base/socket.h"
 #include "transport/shm/segment.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
+
+// Of a process, whatever it permits. Thread-safe.
+class ProcessReader final : public base::PeerMemory {
+ public:
+  ProcessReader(pid_t pid, base::UniqueFd process)
+      : pid_(pid), process_(std::move(process)) {}
+
+  // 0, or errno: see ProcessMemory::read().
+  int copy(char* local, uint64_t remote, size_t bytes) const;
+  [[nodiscard]] bool read(char* local, uint64_t remote,
+                          size_t bytes) const override {
+    return copy(local, remote, bytes) == 0;
+  }
+  int descriptor() const { return process_.get(); }
+  bool hasEnded() const;
+
+ private:
+  const pid_t pid_;
+  const base::UniqueFd process_;  // pidfd_open(2)
+};
 
 // One thread.
 class ProcessMemory {
@@ -25,9 +48,13 @@ class ProcessMemory {
 
   bool permitted() const { return permitted_; }
   // At least at first: what a process may do changes (prctl(2), seccomp(2)).
-  bool wasPermitted() const { return static_cast<bool>(process_); }
-  // Of the process (pidfd_open(2)); none unless it was permitted.
-  int descriptor() const { return process_.get(); }
+  bool wasPermitted() const { return reader_ != nullptr; }
+  // Of the process (pidfd_open(2)); -1 unless it was permitted.
+  int descriptor() const {
+    return reader_ != nullptr ? reader_->descriptor() : -1;
+  }
+  // For others to read it; null unless it was permitted.
+  std::shared_ptr<const ProcessReader> reader() const { return reader_; }
   // Why it is not.
   const std::string& trouble() const { return trouble_; }
 
@@ -40,9 +67,8 @@ class ProcessMemory {
  private:
   void forbid(int error);
 
-  pid_t pid_ = 0;
   bool permitted_ = false;
-  base::UniqueFd process_;
+  std::shared_ptr<const ProcessReader> reader_;
   std::string trouble_ = "it was not tried";
 };
 

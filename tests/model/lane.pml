@@ -7,7 +7,10 @@
  * -D OFFERED as well, rank 0 offers memory in the first round and writes nothing
  * there, whereupon nobody reads what the others have written, and the turn is
  * still the same. To sleep: set the bell, look again, block; to publish: store the
- * round, look at the bells. (All four are sequentially consistent, as here.)
+ * round, look at the bells. (All four are sequentially consistent, as here. With
+ * -D BARRIERS the number of a round, stored plainly, is seen some time later, at
+ * the latest when somebody makes a barrier: who is about to sleep, between its
+ * bell and its look.)
  *
  * With -D STAGED as well, the rounds of a staged reduction. With -D HALVED=n
  * and two ranks, those of a reduction by halves of n chunks, and of an operation
@@ -64,12 +67,33 @@ bit turns[2 * RANKS]; /* of each rank, by half */
 #define WHOLE(round) false
 #endif
 
+#ifdef BARRIERS
+byte stored[RANKS]; /* rounds; to be seen */
+#define PUBLISH(number) stored[_pid] = number
+#ifdef WITHOUT_BARRIER
+#define BARRIER skip
+#elif RANKS == 3
+#define BARRIER                \
+  atomic {                     \
+    published[0] = stored[0];  \
+    published[1] = stored[1];  \
+    published[2] = stored[2]   \
+  }
+#else
+#define BARRIER atomic { published[0] = stored[0]; published[1] = stored[1] }
+#endif
+#else
+#define PUBLISH(number) published[_pid] = number
+#define BARRIER skip
+#endif
+
 /* Until `rank` has published `number`. */
 inline await(rank, number) {
   do
   :: published[rank] >= number -> break
   :: else ->
      bell[_pid] = true;
+     BARRIER;
      if
 #ifndef WITHOUT_RECHECK
      :: published[rank] >= number -> skip
@@ -133,7 +157,7 @@ active [RANKS] proctype Rank() {
      :: round > 1 -> SWAP_PLACES(round - 1)
      :: else
      fi;
-     published[_pid] = round;
+     PUBLISH(round);
      other = 0;
      do
      :: other == RANKS -> break
@@ -184,7 +208,7 @@ active [RANKS] proctype Rank() {
         slots[FIXED(1 - _pid, round - 1)] = SUM + round - 1
      :: else
      fi;
-     published[_pid] = round;
+     PUBLISH(round);
      if
      :: bell[1 - _pid] -> bell[1 - _pid] = false
      :: else
@@ -223,7 +247,7 @@ active [RANKS] proctype Rank() {
         od
      :: else
      fi;
-     published[_pid] = round;
+     PUBLISH(round);
      other = 0;
      do
      :: other == RANKS -> break
@@ -265,6 +289,19 @@ active [RANKS] proctype Rank() {
      :: else
      fi;
      round++
+  od
+}
+#endif
+
+#ifdef BARRIERS /* after the ranks, whose numbers count from 0 */
+active proctype Memory() {
+end:
+  do
+  :: atomic { published[0] < stored[0] -> published[0]++ }
+  :: atomic { published[1] < stored[1] -> published[1]++ }
+#if RANKS == 3
+  :: atomic { published[2] < stored[2] -> published[2]++ }
+#endif
   od
 }
 #endif

@@ -191,17 +191,17 @@ void onTrap(int, siginfo_t* info, void*) {
 
 // The kernel refuses this thread, from now on, every system call but those of
 // waiting (a yield and a look at what it was good for,
-// transport/base/yielder.h; a sleep until a peer has come) and of ending, and
-// says so.
+// transport/base/yielder.h; a sleep until a peer has come, and the barrier
+// before it) and of ending, and says so.
 void trapSystemCalls() {
   struct sigaction action {};
   action.sa_sigaction = &onTrap;
   action.sa_flags = SA_SIGINFO;
   ASSERT_EQ(::sigaction(SIGSYS, &action, nullptr), 0);
   constexpr std::array kAllowed = {
-      SYS_sched_yield,       SYS_getrusage,         SYS_futex,
-      SYS_sched_getaffinity, SYS_sched_setaffinity, SYS_exit,
-      SYS_rt_sigreturn};
+      SYS_sched_yield, SYS_getrusage,         SYS_futex,
+      SYS_membarrier,  SYS_sched_getaffinity, SYS_sched_setaffinity,
+      SYS_exit,        SYS_rt_sigreturn};
   std::vector<sock_filter> filter = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
   for (const long call : kAllowed) {

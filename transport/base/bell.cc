@@ -119,6 +119,37 @@ bool FutexWords::wait(Deadline deadline) const {
   }
 }
 
+namespace {
+
+// As the headers of Linux 4.16 have them: 0, or errno.
+constexpr int kRegisterGlobalExpedited = 1 << 2;
+constexpr int kGlobalExpedited = 1 << 1;
+int membarrier(int command) {
+#ifdef SYS_membarrier
+  return syscall(SYS_membarrier, command, 0, 0) == 0 ? 0 : errno;
+#else
+  (void)command;
+  return ENOSYS;
+#endif
+}
+
+}  // namespace
+
+bool SleepersBarrier::supported() {
+  return internal::madeOnce([] {
+    const int error = membarrier(kRegisterGlobalExpedited);
+    if (error != 0) {
+      GLOO_DEBUG(
+          "collectives in shared memory publish by sequentially consistent "
+          "stores, as membarrier says ",
+          std::strerror(error));
+    }
+    return error == 0;
+  });
+}
+
+bool SleepersBarrier::make() { return membarrier(kGlobalExpedited) == 0; }
+
 void wakeShared(std::atomic<uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }

@@ -83,6 +83,19 @@ class FutexWords {
   size_t count_ = 0;
 };
 
+// A memory barrier on every core that runs a thread of a process that has asked
+// whether it is supported (membarrier(2), MEMBARRIER_CMD_GLOBAL_EXPEDITED,
+// Linux 4.16). Who is about to sleep makes it between its bell and its last
+// look: so who publishes, and looks at the bell afterwards, needs none of its
+// own.
+class SleepersBarrier {
+ public:
+  // Whether the kernel has it and permits it; found out once.
+  static bool supported();
+  // A system call that interrupts those cores. False: it was refused.
+  [[nodiscard]] static bool make();
+};
+
 // Wakes who sleeps on a word that processes share.
 void wakeShared(std::atomic<uint32_t>& word);
 

@@ -22,6 +22,7 @@ using Name = MemorySharer::Name;
 struct Ability {
   uint8_t able = 0;
   uint8_t reads = 0;  // the memory of all others, through the kernel
+  uint8_t barriers = 0;
   Name name{};
   RankCores cores;
 };
@@ -206,10 +207,12 @@ Context::Scratch Context::shareFromFirst(Deadline deadline) {
   }
   bool reads = false;
   bool able = allShared(&reads);
+  bool barriers = DirectLanes::mayMakeBarriers();
   std::vector<RankCores> cores{RankCores::own(domain().spread().ranks())};
   for (const Ability& ability : abilities) {
     able = able && ability.able == kYes;
     reads = reads && ability.reads == kYes;
+    barriers = barriers && ability.barriers == kYes;
     cores.push_back(ability.cores);
   }
   std::shared_ptr<SharedMemory> memory;
@@ -243,6 +246,7 @@ Context::Scratch Context::shareFromFirst(Deadline deadline) {
       preface.token = offer.token;
       preface.crowded = crowded ? 1 : 0;
       preface.reads = reads ? 1 : 0;
+      preface.barriers = barriers && !crowded ? 1 : 0;
       offer.made = kYes;
     } catch (const IoException& e) {
       GLOO_INFO("rank 0: no memory for all ranks: ", e.what());
@@ -279,6 +283,7 @@ Context::Scratch Context::shareFromOther(Deadline deadline) {
   if (allShared(&reads)) {
     ability.able = kYes;
     ability.reads = reads ? kYes : 0;
+    ability.barriers = DirectLanes::mayMakeBarriers() ? kYes : 0;
     ability.name = device_->factory().sharer()->name();
   }
   {

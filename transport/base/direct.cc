@@ -20,6 +20,8 @@ using std::chrono::milliseconds;
 
 constexpr size_t kPage = DirectLane::kPage;
 constexpr microseconds kDefaultSpin{500};
+// Who sleeps sooner makes no barriers, which take 1 to 20 us.
+constexpr microseconds kPatient{50};
 // For others to see that the context has failed. They look between rounds, and
 // a piece of a vector takes them a few milliseconds at most.
 constexpr milliseconds kStopping{100};
@@ -51,6 +53,10 @@ size_t slotBytesOfMany(int ranks) {
 size_t slotBytesOfCrowd(int ranks) {
   return std::min(512 * kKiB,
                   4096 * kKiB / std::bit_ceil(static_cast<size_t>(ranks)));
+}
+
+microseconds ownSpinBudget() {
+  return Environment::fromEnvironment().spin.value_or(kDefaultSpin);
 }
 
 // The preface, and the claims.
@@ -110,12 +116,17 @@ DirectLanes::Preface& DirectLanes::preface(const SharedMemory& memory) {
   return *reinterpret_cast<Preface*>(memory.data());
 }
 
+bool DirectLanes::mayMakeBarriers() {
+  return ownSpinBudget() >= kPatient && SleepersBarrier::supported();
+}
+
 DirectLanes::DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory,
                          size_t slotBytes, Peers peers)
     : context_(context),
       memory_(std::move(memory)),
       crowded_(preface(*memory_).crowded != 0),
-      spinBudget_(Environment::fromEnvironment().spin.value_or(kDefaultSpin)),
+      makesBarriers_(preface(*memory_).barriers != 0),
+      spinBudget_(ownSpinBudget()),
       departed_(std::make_unique<std::atomic<bool>[]>(
           static_cast<size_t>(context.size()))),
       claims_(memory_->data() + kPage, context.rank(), context.size(), failed_),

@@ -97,8 +97,14 @@ class DirectLanes final : public internal::Direct {
     uint8_t crowded;
     // All ranks may read the memory of all others.
     uint8_t reads;
+    // Who is about to sleep makes a barrier: see publish() of a lane.
+    uint8_t barriers;
   };
   static Preface& preface(const SharedMemory& memory);
+
+  // Whether this process can be one whose ranks make barriers before they
+  // sleep, and does not sleep often.
+  static bool mayMakeBarriers();
 
   // By rank, but for its own: what reads the others' memory. Empty: not all of
   // it may be read.
@@ -120,6 +126,7 @@ class DirectLanes final : public internal::Direct {
   Context& context() { return context_; }
   LentMemory& lent() { return lent_; }
   bool crowded() const { return crowded_; }
+  bool makesBarriers() const { return makesBarriers_; }
   std::chrono::microseconds spinBudget() const { return spinBudget_; }
   const std::atomic<bool>& failed() const { return failed_; }
   bool departed(int rank) const {
@@ -143,6 +150,7 @@ class DirectLanes final : public internal::Direct {
   Context& context_;
   const std::shared_ptr<SharedMemory> memory_;
   const bool crowded_;
+  const bool makesBarriers_;
   const std::chrono::microseconds spinBudget_;
   std::atomic<bool> failed_{false};
   std::unique_ptr<std::atomic<bool>[]> departed_;

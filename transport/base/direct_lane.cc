@@ -33,6 +33,8 @@ constexpr int kYieldsPerLook = 4;
 constexpr int kGlancesPerYield = 16;
 // A sleeper looks up that often, whatever happens.
 constexpr milliseconds kNap{1000};
+// And so often where it may have missed what it waits for.
+constexpr milliseconds kShortNap{1};
 
 size_t bellBytes(int ranks) {
   return DirectLane::pages(2 * static_cast<size_t>(ranks) * sizeof(uint32_t));
@@ -60,6 +62,7 @@ DirectLane::DirectLane(DirectLanes& lanes, int index, char* memory,
   rank_ = lanes.context().rank();
   size_ = lanes.context().size();
   crowded_ = lanes.crowded();
+  sleepersMakeBarriers_ = lanes.makesBarriers();
   glances_ = crowded_ ? kCrowdedGlances : kGlances;
   slotBytes_ = slotBytes;
   bells_ = reinterpret_cast<std::atomic<uint32_t>*>(memory);
@@ -146,8 +149,13 @@ internal::Lane::Outcome DirectLane::waitLong(int rank, uint64_t round,
   std::atomic<uint32_t>& bell = bells_[rank_];
   while (!done && !deadline.expired()) {
     bell.store(1, std::memory_order_seq_cst);
+    auto nap = kNap;
+    if (sleepersMakeBarriers_) {
+      lanes_.countSystemCall();
+      nap = SleepersBarrier::make() ? kNap : kShortNap;
+    }
     if (!over(rank, round)) {
-      const auto left = std::min(deadline.left(), kNap);
+      const auto left = std::min(deadline.left(), nap);
       const timespec limit{left.count() / 1000,
                            (left.count() % 1000) * 1000000};
       lanes_.countSystemCall();

@@ -14,6 +14,8 @@
 //            three steps of neighbouring chunks share a round
 //   in place where all vectors are in memory of the shared allocator: nothing
 //            is copied in, results are read from where they were reduced
+//   read     long alltoall, where ranks may read each other's memory: the
+//            kernel copies each part
 //
 // From which sizes on, DirectParameters say.
 #pragma once

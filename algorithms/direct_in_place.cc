@@ -12,6 +12,9 @@
 // have offered; a second round tells that it has, or some of them where there
 // are many ranks, a last one whether everybody could map it.
 //
+// An alltoall in other memory goes the same way where ranks may read each
+// other's: what they offer then are addresses, and the kernel copies.
+//
 // A last round keeps a rank from returning while others use its vectors. If the
 // operation fails before that, the rank waits a moment until all have seen it,
 // and otherwise withdraws what others may write: they write to memory that
@@ -125,14 +128,16 @@ bool DirectRun::agreeOnOffers() {
   exposed_ = offer_.output;
   publish(round);
   waitForAll(round);
-  int ordinary = 0;
+  // What this rank offers itself its line may not say any more.
+  int others = 0;  // that offer ordinary memory
   for (int rank = 0; rank < size_; rank++) {
     const uint64_t memory = offerOf(rank, round).input.memory;
-    ordinary += memory == internal::Place::kOrdinary ? 1 : 0;
+    others += rank != rank_ && memory == internal::Place::kOrdinary ? 1 : 0;
   }
-  const bool agreed = ordinary > 0
-                          ? ordinary == size_
-                          : allOffer(round) && mapOffers(round, 0, size_);
+  const bool agreed =
+      offer_.input.memory == internal::Place::kOrdinary
+          ? others == size_ - 1
+          : others == 0 && allOffer(round) && mapOffers(round, 0, size_);
   offer_ = {};
   if (!agreed) {
     exposed_ = {};

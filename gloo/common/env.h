@@ -59,9 +59,9 @@ struct GLOO_API Environment {
   bool autoShm = true;
   bool autoIbverbs = true;
 
-  // GLOO_SHM_SINGLE_COPY: boolean. Default 1: ranks of one host read large
-  // messages straight from each other's memory where the kernel permits it, and
-  // where that is quicker: with more ranks than cores.
+  // GLOO_SHM_SINGLE_COPY: boolean. Default 1: ranks of one host read straight
+  // from each other's memory where the kernel permits it, and where that is
+  // quicker: large messages with more ranks than cores, and long alltoalls.
   bool shmSingleCopy = true;
 
   // GLOO_SPIN_US: microseconds for which a waiting thread polls before it

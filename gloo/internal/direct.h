@@ -28,15 +28,15 @@
 // 4 ranks on 2 cores: alltoall of 1 MiB 430 us without and 227 with.
 //
 // Memory order. Step 3 is a store, step 4 (and 1) begins with an acquiring load
-// of the same number. To sleep, a reader sets its bell and looks again; who
-// publishes looks at the bells afterwards. These four are sequentially
-// consistent, so that one of the two sees the other. But where each rank has a
-// core, publishing is a plain store, since a processor waits for such a line of
-// a sequentially consistent one: it comes from whoever has read it last. There
-// the reader makes the others' cores pass a barrier before it looks again
-// (transport/base/bell.h). Measured with 2 ranks: broadcast of 4 bytes 171 ns,
-// and 108 ns so; allgather of 64 bytes 249 and 218. tests/model/lane.pml is a
-// model of all that.
+// of the same number. To sleep, a reader sets its bell, for the rank that it
+// waits for, and looks again; who publishes looks at the bells afterwards.
+// These four are sequentially consistent, so that one of the two sees the
+// other. But where each rank has a core, publishing is a releasing store alone:
+// a sequentially consistent one makes the processor wait for its line, which
+// comes from whoever has read it last. There the reader makes the others' cores
+// pass a barrier before it looks again (transport/base/bell.h). Measured with 2
+// ranks: broadcast of 4 bytes 171 ns, and 108 ns so; allgather of 64 bytes 249
+// and 218. tests/model/lane.pml is a model of all that.
 #pragma once
 
 #include <sched.h>
@@ -178,7 +178,7 @@ class GLOO_API Lane {
       number.store(round, std::memory_order_seq_cst);
     }
     for (int other = 0; other < size_; other++) {
-      if (bells_[other].load(std::memory_order_seq_cst) != 0) {
+      if (bells_[other].load(std::memory_order_seq_cst) == bellFor(rank_)) {
         ring(other);
       }
     }
@@ -275,6 +275,9 @@ class GLOO_API Lane {
   static constexpr size_t kReuseBytes = 128 << 10;  // in one of the halves
 
   Lane() = default;
+  static uint32_t bellFor(int awaited) {
+    return static_cast<uint32_t>(awaited) + 1;
+  }
   virtual void ring(int rank) = 0;
   // This one's thread may have been moved.
   void noteCore() {
@@ -294,7 +297,8 @@ class GLOO_API Lane {
   size_t slotBytes_ = 0;
   LaneLine* lines_ = nullptr;
   char* slots_ = nullptr;
-  std::atomic<uint32_t>* bells_ = nullptr;  // one for each rank: 1, it sleeps
+  // One for each rank: bellFor() whom it sleeps; 0: it does not.
+  std::atomic<uint32_t>* bells_ = nullptr;
   std::atomic<uint32_t>* cores_ = nullptr;  // where each rank was seen last
   uint32_t core_ = UINT32_MAX;              // this one
   const std::atomic<bool>* failed_ = nullptr;

@@ -141,6 +141,9 @@ class Deceiver {
       case 2:
         offer(somePlace(random_, memory_), somePlace(random_, memory_));
         break;
+      case 3:
+        offer(somePlace(random_, internal::Place::kOrdinary), {});
+        break;
       default:
         // What the model offers is its own. (What begins with 0 or 1 is its
         // vote, before what lay there: to be believed, one votes like it.)
@@ -163,9 +166,12 @@ void call(const Collective& collective, const ContextPtr& context,
   constexpr size_t kCounts[] = {1, 20, 300, 20000, 60000};
   // A slot of its inputs is read whatever they offer.
   constexpr size_t kReduceCounts[] = {1, 300, 140000, 140000, 200000};
-  const bool reduces = collective.prefix == kReduceSlotPrefix;
+  // The last one is read by the kernel.
+  constexpr size_t kAlltoallCounts[] = {1, 20, 300, 20000, 100000};
   const std::span<const size_t> counts =
-      reduces ? std::span(kReduceCounts) : std::span(kCounts);
+      collective.prefix == kReduceSlotPrefix     ? std::span(kReduceCounts)
+      : collective.prefix == kAlltoallSlotPrefix ? std::span(kAlltoallCounts)
+                                                 : std::span(kCounts);
   // What all have mapped already, mostly: the others then believe an offer, or
   // give up; where something is new, they vote.
   constexpr VectorMemory kMemory[] = {

@@ -108,6 +108,7 @@ TEST(KernelCopiesTest, NothingIsReadWhereARankHasItSwitchedOff) {
 // The one that may not says so, and all begin again. After that nobody reads:
 // who did would end.
 TEST(KernelCopiesTest, WhereItIsForbiddenMeanwhileAllGoOnWithoutIt) {
+  SKIP_IF_MISSING("root", mayRead());
   const ScratchDirectory directory;
   ProcessGroup ranks(3, [&](Child& child) {
     const auto context = connect(child, 3, directory.path());

@@ -62,7 +62,7 @@ class OffersLane final : public internal::Lane {
       line.check = kCheck;
       line.bytes = bytes;
     }
-    bellStorage_[1] = 1;  // it is rung in each round
+    bellStorage_[1] = bellFor(0);  // it is rung in each round
   }
 
   void say(int rank, const Offered& said) {
@@ -81,6 +81,8 @@ class OffersLane final : public internal::Lane {
   bool readSucceeds = true;
   int countOfReads = 0;
   std::function<void(int rank)> onMap = [](int) {};
+  std::function<void()> onPublish = [] {};
+  std::function<void()> onRead = [] {};
 
   Place placeOf(const void*, size_t, bool*) override { return own; }
   void lend(uint64_t) override {}
@@ -96,6 +98,7 @@ class OffersLane final : public internal::Lane {
   bool reads() const override { return mayRead; }
   bool read(int, char* to, uint64_t from, size_t bytes) override {
     countOfReads++;
+    onRead();
     std::memcpy(to, reinterpret_cast<const char*>(from), bytes);  // NOLINT
     return readSucceeds;
   }
@@ -107,6 +110,7 @@ class OffersLane final : public internal::Lane {
 
  private:
   void ring(int) override {
+    onPublish();
     if (round() > kMostRounds) {
       throw std::logic_error("more rounds than any of these takes");
     }
@@ -260,7 +264,39 @@ TEST(OffersTest, NothingIsReadIfNotAllOfferOrdinaryMemory) {
   }
 }
 
+// Where nothing was mapped, nothing is in place.
+TEST(OffersTest, WhatOthersWriteInTheOwnLineIsNotItsOffer) {
+  for (const auto& [collective, root] : kCases) {
+    if (collective == Collective::kBroadcast) {
+      continue;  // the others have no say
+    }
+    Call call(3, collective, root);
+    call.parameters.chunkBytes = DirectParameters::kLeastChunk;
+    const Offered ordinary{{Place::kOrdinary, 0}, {Place::kOrdinary, 0}, 0};
+    call.lane->sayAll(ordinary);
+    call.lane->onPublish = [&] { call.lane->say(0, ordinary); };
+    EXPECT_EQ(errorOf(call), "") << nameOf(collective);
+    EXPECT_EQ(call.lane->countOfReads, 0) << nameOf(collective);
+    EXPECT_GT(call.lane->round(), 2u) << nameOf(collective);
+  }
+}
+
 // ---- Who throws may change what others read.
+
+TEST(OffersTest, NorDoesWhatTheKernelReadAfterARankLetGo) {
+  ReadCall call;
+  call.lane->sayAll(call.offered());
+  call.lane->onRead = [&] { call.lane->letGo(); };
+  EXPECT_NE(errorOf(call), "");
+}
+
+TEST(OffersTest, ARankThatFailsAfterItHasReadLetsGo) {
+  ReadCall call;
+  call.lane->sayAll(call.offered());
+  call.lane->line(1, 2).round = 1;  // still reads
+  EXPECT_NE(errorOf(call).find("Timed out"), std::string::npos);
+  EXPECT_TRUE(call.lane->hasLetGo());
+}
 
 TEST(OffersTest, WhatWasReadAfterARankLetGoDoesNotCount) {
   for (const auto& [collective, root] : kCases) {

@@ -26,7 +26,7 @@
 #define ROUNDS 3
 
 byte published[RANKS]; /* last round */
-bool bell[RANKS];      /* it sleeps */
+byte bell[RANKS];      /* it sleeps, for the rank before this; 0: not */
 byte slots[6];         /* the round that was written; 2 * RANKS are used */
 
 #if RANKS == 2
@@ -92,8 +92,13 @@ inline await(rank, number) {
   do
   :: published[rank] >= number -> break
   :: else ->
-     bell[_pid] = true;
+#ifndef WITHOUT_BELL_FIRST
+     bell[_pid] = rank + 1;
      BARRIER;
+#else
+     BARRIER;
+     bell[_pid] = rank + 1;
+#endif
      if
 #ifndef WITHOUT_RECHECK
      :: published[rank] >= number -> skip
@@ -101,9 +106,9 @@ inline await(rank, number) {
 #else
      :: true ->
 #endif
-        !bell[_pid]
+        bell[_pid] == 0
      fi;
-     bell[_pid] = false
+     bell[_pid] = 0
   od
 }
 
@@ -163,7 +168,7 @@ active [RANKS] proctype Rank() {
      :: other == RANKS -> break
      :: else ->
         if
-        :: bell[other] -> bell[other] = false
+        :: bell[other] == _pid + 1 -> bell[other] = 0
         :: else
         fi;
         other++
@@ -210,7 +215,7 @@ active [RANKS] proctype Rank() {
      fi;
      PUBLISH(round);
      if
-     :: bell[1 - _pid] -> bell[1 - _pid] = false
+     :: bell[1 - _pid] == _pid + 1 -> bell[1 - _pid] = 0
      :: else
      fi;
      if
@@ -254,7 +259,7 @@ active [RANKS] proctype Rank() {
      :: else ->
 #ifndef WITHOUT_RING
         if
-        :: bell[other] -> bell[other] = false
+        :: bell[other] == _pid + 1 -> bell[other] = 0
         :: else
         fi;
 #endif

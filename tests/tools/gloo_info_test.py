@@ -166,7 +166,8 @@ class GlooInfo(unittest.TestCase):
             file.flush()
             self.assertRegex(
                 told(file.name), r"flat up to 1234 B, reduce .* from 5678 B; "
-                r"alltoall .* from 9999 B; chunks of at most 65536 B; alltoall by the links above 999999 B\n")
+                r"alltoall .* from 9999 B; chunks of at most 65536 B; "
+                r"alltoall by the links above 999999 B\n")
             self.assertEqual(
                 json.loads(told(file.name, "4", "--json"))["direct_parameters"]
                 ["most_bytes"], {"alltoall": 999999})

@@ -124,6 +124,7 @@ namespace {
 // As the headers of Linux 4.16 have them: 0, or errno.
 constexpr int kRegisterGlobalExpedited = 1 << 2;
 constexpr int kGlobalExpedited = 1 << 1;
+
 int membarrier(int command) {
 #ifdef SYS_membarrier
   return syscall(SYS_membarrier, command, 0, 0) == 0 ? 0 : errno;
@@ -135,17 +136,16 @@ int membarrier(int command) {
 
 }  // namespace
 
+// Each time anew: a child may be forked while its parent asks.
 bool SleepersBarrier::supported() {
-  return internal::madeOnce([] {
-    const int error = membarrier(kRegisterGlobalExpedited);
-    if (error != 0) {
-      GLOO_DEBUG(
-          "collectives in shared memory publish by sequentially consistent "
-          "stores, as membarrier says ",
-          std::strerror(error));
-    }
-    return error == 0;
-  });
+  const int error = membarrier(kRegisterGlobalExpedited);
+  if (error != 0) {
+    GLOO_DEBUG(
+        "collectives in shared memory publish by sequentially consistent "
+        "stores, as membarrier says ",
+        std::strerror(error));
+  }
+  return error == 0;
 }
 
 bool SleepersBarrier::make() { return membarrier(kGlobalExpedited) == 0; }

@@ -90,9 +90,11 @@ class FutexWords {
 // own.
 class SleepersBarrier {
  public:
-  // Whether the kernel has it and permits it; found out once.
+  // Whether the kernel has it and permits it, for this process from now on. The
+  // first call takes some 10 ms in a process that has several threads already.
   static bool supported();
-  // A system call that interrupts those cores. False: it was refused.
+  // A system call that interrupts those cores, of all such processes of this
+  // machine. False: it was refused.
   [[nodiscard]] static bool make();
 };
 

@@ -197,6 +197,7 @@ void Context::share(Deadline deadline) {
 
 Context::Scratch Context::shareFromFirst(Deadline deadline) {
   const auto others = static_cast<size_t>(size() - 1);
+  bool barriers = DirectLanes::mayMakeBarriers();
   std::vector<Ability> abilities(others);
   {
     Round round(*this, size() - 1);
@@ -207,7 +208,6 @@ Context::Scratch Context::shareFromFirst(Deadline deadline) {
   }
   bool reads = false;
   bool able = allShared(&reads);
-  bool barriers = DirectLanes::mayMakeBarriers();
   std::vector<RankCores> cores{RankCores::own(domain().spread().ranks())};
   for (const Ability& ability : abilities) {
     able = able && ability.able == kYes;

@@ -60,7 +60,7 @@ class Device final : public transport::Device, private Poller {
 
   // Counts of the protocol; REQUIRES the domain's lock.
   internal::Statistics& counts() { return counts_; }
-  // Of waiting in lanes, which is not under the lock.
+  // Of waiting and reading in lanes, which is not under the lock.
   void countDirectCall() {
     directCalls_.fetch_add(1, std::memory_order_relaxed);
   }

@@ -103,7 +103,7 @@ class DirectLanes final : public internal::Direct {
   static Preface& preface(const SharedMemory& memory);
 
   // Whether this process can be one whose ranks make barriers before they
-  // sleep, and does not sleep often.
+  // sleep, and polls for a while before.
   static bool mayMakeBarriers();
 
   // By rank, but for its own: what reads the others' memory. Empty: not all of

@@ -148,7 +148,7 @@ internal::Lane::Outcome DirectLane::waitLong(int rank, uint64_t round,
   bool done = spin(rank, round, deadline);
   std::atomic<uint32_t>& bell = bells_[rank_];
   while (!done && !deadline.expired()) {
-    bell.store(1, std::memory_order_seq_cst);
+    bell.store(bellFor(rank), std::memory_order_seq_cst);
     auto nap = kNap;
     if (sleepersMakeBarriers_) {
       lanes_.countSystemCall();
@@ -159,7 +159,7 @@ internal::Lane::Outcome DirectLane::waitLong(int rank, uint64_t round,
       const timespec limit{left.count() / 1000,
                            (left.count() % 1000) * 1000000};
       lanes_.countSystemCall();
-      sleepOn(bell, 1, &limit);
+      sleepOn(bell, bellFor(rank), &limit);
     }
     bell.store(0, std::memory_order_seq_cst);
     done = over(rank, round);
@@ -199,6 +199,7 @@ bool DirectLane::reads() const {
 }
 
 bool DirectLane::read(int rank, char* to, uint64_t from, size_t bytes) {
+  lanes_.countSystemCall();  // and a look at the process
   lanes_.countSystemCall();
   return lanes_.peer(rank).read(to, from, bytes);
 }

@@ -9,7 +9,7 @@ GLOO_NAMESPACE_BEGIN
 namespace transport::shm {
 namespace {
 
-constexpr uint64_t kVersion = 4;  // also of what lies in lanes
+constexpr uint64_t kVersion = 5;  // also of what lies in lanes
 constexpr size_t kBytes = 7 * 8 + 4 * sizeof(Secret);
 
 void put(std::vector<char>& out, uint64_t value) {

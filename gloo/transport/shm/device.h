@@ -14,9 +14,10 @@ namespace shm {
 struct GLOO_API attr {
   // Large messages may be read straight from the sender's memory
   // (process_vm_readv(2)) where the kernel permits it, which is found out when
-  // two ranks connect and may end later, and where that is quicker: with more
-  // ranks than cores, or when the sender sleeps. False, or
-  // GLOO_SHM_SINGLE_COPY=0: always through the shared segment, with two copies.
+  // two ranks connect and may end later, and where that is quicker: messages
+  // with more ranks than cores, or when the sender sleeps; alltoall from 1 MiB
+  // on. False, or GLOO_SHM_SINGLE_COPY=0: always through the shared segment,
+  // with two copies.
   bool singleCopy = true;
 
   // Asks the kernel to let any process of this user read this one's memory

@@ -9,14 +9,6 @@
 
 GLOO_NAMESPACE_BEGIN
 namespace internal {
-namespace {
-
-// The writer's time is not all: what was stored past the caches is read from
-// memory. So it has to be clearly less.
-constexpr double kClearly = 0.8;
-
-}  // namespace
-
 // Sanitizers do not see these stores.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define GLOO_STREAMS 0
@@ -70,15 +62,13 @@ void streamingCopy(char* to, const char* from, size_t bytes) {
 
 #endif
 
-void HandoverCopy::copyLong(char* to, const char* from, size_t bytes) {
-  if (bytes >= kLongBytes) {
-    streamingCopy(to, from, bytes);
-    return;
-  }
-  const int index = count_;
-  count_ = (count_ + 1) % kPeriod;
+// Of each kind the least counts: a thread may be stopped in a copy.
+void HandoverCopy::copyMeasured(char* to, const char* from, size_t bytes,
+                                Choice& choice) {
+  const int index = choice.count;
+  choice.count = (index + 1) % kPeriod;
   const bool tries = index < 2 * kTried;
-  const bool streamed = tries ? index >= kTried : streams_;
+  const bool streamed = tries ? index >= kTried : choice.streams;
   const auto copy = [&] {
     if (streamed) {
       streamingCopy(to, from, bytes);
@@ -94,17 +84,13 @@ void HandoverCopy::copyLong(char* to, const char* from, size_t bytes) {
   const auto since = Clock::now();
   copy();
   const std::chrono::duration<double, std::nano> time = Clock::now() - since;
-  note(streamed, time.count() / static_cast<double>(bytes));
+  const double perByte = time.count() / static_cast<double>(bytes);
+  double& least = choice.least[streamed ? 1 : 0];
+  least = least == 0 ? perByte : std::min(least, perByte);
   if (index == 2 * kTried - 1) {
-    streams_ = least_[1] < kClearly * least_[0];
-    least_ = {};
+    choice.streams = choice.least[1] < choice.most * choice.least[0];
+    choice.least = {};
   }
-}
-
-// The least of each kind: a thread may be stopped in a copy.
-void HandoverCopy::note(bool streamed, double nanosecondsPerByte) {
-  double& least = least_[streamed ? 1 : 0];
-  least = least == 0 ? nanosecondsPerByte : std::min(least, nanosecondsPerByte);
 }
 
 }  // namespace internal

@@ -65,7 +65,8 @@ TEST(HandoverCopy, CopiesInEveryCallOfAPeriod) {
 
 TEST(HandoverCopy, CopiesWhatIsLongerThanACache) {
   HandoverCopy copy;
-  for (const size_t more : {0, 1, 77}) {
+  for (int call = 0; call < 2 * HandoverCopy::kTried + 2; call++) {
+    const auto more = static_cast<size_t>(call * call) % 64;
     const size_t bytes = HandoverCopy::kLongBytes + more;
     Copied copied = prepare(bytes);
     copy(copied.to.data() + kGuard / 2 + more, copied.from.data() + 3, bytes);

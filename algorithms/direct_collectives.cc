@@ -85,10 +85,9 @@ void DirectRun::broadcast() {
   if (isRoot && mayOffer) {
     offer(input_);
   }
-  const size_t chunks = piecesOf(bytes_, chunk);
-  size_t step = 0;
-  while (step < chunks) {
-    const size_t c = pieceOf(step, chunks);
+  size_t left = piecesOf(bytes_, chunk);
+  while (left > 0) {
+    const size_t c = left - 1;
     const size_t at = c * chunk;
     const size_t length = lengthOf(c, chunk, bytes_);
     const uint64_t round = begin();
@@ -117,7 +116,7 @@ void DirectRun::broadcast() {
                           : place(request_.root, round),
                  length);
     }
-    step++;
+    left--;
   }
   if (isRoot) {
     copyResult(output_, input_, bytes_);
@@ -144,10 +143,9 @@ void DirectRun::allgather() {
     return lane_.slot(rank, round) +
            (size_ == 2 ? 0 : lane_.inTurn(std::min(chunk, longest), round));
   };
-  const size_t chunks = piecesOf(longest, chunk);
-  size_t step = 0;
-  while (step < chunks) {
-    const size_t c = pieceOf(step, chunks);
+  size_t left = piecesOf(longest, chunk);
+  while (left > 0) {
+    const size_t c = left - 1;
     const size_t at = c * chunk;
     const uint64_t round = begin();
     if (isInline) {
@@ -176,7 +174,7 @@ void DirectRun::allgather() {
       }
     }
     if (isInline || !beginsAgain(round)) {
-      step++;
+      left--;
     }
   }
 }
@@ -221,9 +219,9 @@ void DirectRun::alltoall() {
     }
   }
   const size_t pieces = piecesOf(bytes_, piece);
-  size_t step = 0;
-  while (step < pieces) {
-    const size_t c = pieceOf(step, pieces);
+  size_t left = pieces;
+  while (left > 0) {
+    const size_t c = left - 1;
     const size_t at = c * piece;
     const size_t length = lengthOf(c, piece, bytes_);
     const uint64_t round = begin();
@@ -235,7 +233,7 @@ void DirectRun::alltoall() {
     }
     publish(round);
     copyOwn(at, length);
-    if (step == 0) {
+    if (left == pieces) {
       waitForAll(round);
       if (beginsAgain(round)) {
         continue;
@@ -250,7 +248,7 @@ void DirectRun::alltoall() {
       }
     }
     lane_.swapPlaces(round);
-    step++;
+    left--;
   }
 }
 

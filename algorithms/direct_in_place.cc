@@ -47,10 +47,10 @@ constexpr size_t kReadTurn = 256 << 10;
 
 template <typename Work>
 void inTurns(size_t bytes, size_t turn, const Work& work) {
-  const size_t pieces = piecesOf(bytes, turn);
-  for (size_t step = 0; step < pieces; step++) {
-    const size_t piece = pieceOf(step, pieces);
-    work(piece * turn, lengthOf(piece, turn, bytes));
+  for (size_t left = bytes; left > 0;) {
+    const size_t at = (left - 1) / turn * turn;
+    work(at, left - at);
+    left = at;
   }
 }
 
@@ -340,11 +340,11 @@ bool DirectRun::readAlltoall() {
       lookAtTime();
     });
   }
-  if (!finishInPlace(hasRead)) {
+  const bool allHave = finishInPlace(hasRead);
+  if (!allHave) {
     lane_.stopReading();
-    return false;
   }
-  return true;
+  return allHave;
 }
 
 }  // namespace algorithms

@@ -39,10 +39,9 @@ void DirectRun::allreducePair() {
 void DirectRun::swapAllreduce() {
   const int other = 1 - rank_;
   const size_t chunk = whole(chunkBytes_);
-  const size_t chunks = piecesOf(bytes_, chunk);
-  size_t step = 0;
-  while (step < chunks) {
-    const size_t c = pieceOf(step, chunks);
+  size_t left = piecesOf(bytes_, chunk);
+  while (left > 0) {
+    const size_t c = left - 1;
     const size_t at = c * chunk;
     const size_t length = lengthOf(c, chunk, bytes_);
     const uint64_t round = begin();
@@ -53,7 +52,7 @@ void DirectRun::swapAllreduce() {
       continue;
     }
     combinePair(output_ + at, input_ + at, lane_.slot(other, round), length);
-    step++;
+    left--;
   }
 }
 

@@ -36,10 +36,11 @@ inline size_t piecesOf(size_t bytes, size_t piece) {
 }
 
 // The piece that is worked on in the `step`th step: from the last one to the
-// first. Whoever has written a vector from front to back has the end of it in
-// its cache, and whoever reads the result so finds its beginning there. With
-// second-level caches of 2 MiB, 2 ranks, 4 MiB: allreduce in .89 of the time
-// from front to back, broadcast .87, allgather .96, alltoall .95.
+// first, as loops do that count down what is left. Whoever has written a vector
+// from front to back has the end of it in its cache, and whoever reads the
+// result so finds its beginning there. With second-level caches of 2 MiB, 2
+// ranks, 4 MiB: allreduce in .89 of the time from front to back, broadcast .87,
+// allgather .96, alltoall .95.
 inline size_t pieceOf(size_t step, size_t pieces) { return pieces - 1 - step; }
 
 // A hint: this core will write the cache line.

@@ -231,10 +231,9 @@ void DirectRun::reduce() {
 void DirectRun::reduceAtRoot() {
   const size_t chunk = whole(chunkBytes_);
   const bool isRoot = rank_ == request_.root;
-  const size_t chunks = piecesOf(bytes_, chunk);
-  size_t step = 0;
-  while (step < chunks) {
-    const size_t c = pieceOf(step, chunks);
+  size_t left = piecesOf(bytes_, chunk);
+  while (left > 0) {
+    const size_t c = left - 1;
     const size_t at = c * chunk;
     const size_t length = lengthOf(c, chunk, bytes_);
     const uint64_t round = begin();
@@ -257,7 +256,7 @@ void DirectRun::reduceAtRoot() {
     } else if (isRoot) {
       combineSlots(round, place, at, length);
     }
-    step++;
+    left--;
   }
 }
 
@@ -286,10 +285,9 @@ void DirectRun::reduceScatter() {
       return reduceScatterInPlace(target, own);
     }
   }
-  const size_t pieces = piecesOf(longest, piece);
-  size_t step = 0;
-  while (step < pieces) {
-    const size_t c = pieceOf(step, pieces);
+  size_t left = piecesOf(longest, piece);
+  while (left > 0) {
+    const size_t c = left - 1;
     const size_t at = c * piece;
     const size_t length = lengthOf(c, piece, own.bytes);
     const uint64_t round = begin();
@@ -320,7 +318,7 @@ void DirectRun::reduceScatter() {
           length);
     }
     lane_.swapPlaces(round);
-    step++;
+    left--;
   }
 }
 

@@ -2,13 +2,11 @@
 // at any time. The others may get wrong results or an error, in time; nothing
 // that is not theirs to touch is touched (under the address sanitizer, that is
 // seen).
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
-#include <barrier>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -354,30 +352,6 @@ TEST_P(HostileLanesTest, NothingElseIsTouched) {
   EXPECT_GE(refused, kWanted);
   ranks.tellAll("over");
   ranks.joinAll();
-}
-
-// Nor are two threads of a rank in one lane when the claims say that it is
-// idle.
-TEST(HostileClaimsTest, ALaneInUseIsNotEnteredAgain) {
-  std::barrier both(2);
-  const auto run = [&both](const ContextPtr& context) {
-    const auto& line = laneOf(context, kBarrierSlotPrefix, 0).line(0, 0);
-    const AllLanes all(context, 0);
-    both.arrive_and_wait();
-    // Behind the preface, the lock and the names: of each lane and rank.
-    auto* const counts = wordsAround(&line).first + (4096 + 128) / 8;
-    for (int i = 0; context->rank == 0 && i < 4 * 2; i++) {
-      counts[i * 128 / 8] = 100;
-    }
-    both.arrive_and_wait();
-    BarrierOptions opts(context);
-    opts.setTag(9);
-    EXPECT_THAT([&] { barrier(opts); },
-                ::testing::ThrowsMessage<IoException>(
-                    ::testing::HasSubstr("were overwritten")));
-  };
-  const auto make = [] { return transport::shm::CreateDevice(); };
-  spawnContexts(Mode::kThreads, make, 2, run);
 }
 
 std::vector<Case> allCases() {

@@ -355,8 +355,8 @@ class Context final : public transport::Context,
 
   // context_direct.cc
   bool onOneHost() const;
-  bool allShared(bool* reads);
-  DirectLanes::Peers readablePeersLocked() const;
+  bool allShared();
+  DirectLanes::Peers readablePeers();
   void awaitLifelines(Deadline deadline);
   struct Scratch;
   Scratch shareFromFirst(Deadline deadline);

@@ -116,10 +116,9 @@ bool Context::peerHasEnded(int peer) const {
   return pairAt(peer) != nullptr && pairAt(peer)->peerHasEnded();
 }
 
-// Whether this rank shares memory with each other rank, and reads that of all.
-bool Context::allShared(bool* reads) {
+// Whether this rank shares memory with each other rank.
+bool Context::allShared() {
   auto lock = this->lock();
-  *reads = !readablePeersLocked().empty();
   for (int peer = 0; peer < size(); peer++) {
     if (peer != rank() && linkNameLocked(peer) != "shm") {
       return false;
@@ -129,7 +128,8 @@ bool Context::allShared(bool* reads) {
 }
 
 // What reads their memory, by rank; empty if that of one of them may not be.
-DirectLanes::Peers Context::readablePeersLocked() const {
+DirectLanes::Peers Context::readablePeers() {
+  auto lock = this->lock();
   DirectLanes::Peers peers(static_cast<size_t>(size()));
   for (int peer = 0; peer < size(); peer++) {
     if (peer == rank()) {
@@ -178,10 +178,10 @@ void Context::share(Deadline deadline) {
   Scratch scratch =
       rank() == 0 ? shareFromFirst(deadline) : shareFromOther(deadline);
   if (scratch.memory != nullptr) {
+    auto peers = readablePeers();
     auto lock = this->lock();
-    direct_ =
-        std::make_unique<DirectLanes>(*this, std::move(scratch.memory),
-                                      scratch.slotBytes, readablePeersLocked());
+    direct_ = std::make_unique<DirectLanes>(
+        *this, std::move(scratch.memory), scratch.slotBytes, std::move(peers));
     // What was heard while they were not there yet.
     for (int peer = 0; peer < size(); peer++) {
       const Pair* const pair = pairAt(peer);
@@ -206,8 +206,8 @@ Context::Scratch Context::shareFromFirst(Deadline deadline) {
     }
     round.finish(deadline);
   }
-  bool reads = false;
-  bool able = allShared(&reads);
+  bool able = allShared();
+  bool reads = !readablePeers().empty();
   std::vector<RankCores> cores{RankCores::own(domain().spread().ranks())};
   for (const Ability& ability : abilities) {
     able = able && ability.able == kYes;
@@ -279,10 +279,9 @@ Context::Scratch Context::shareFromOther(Deadline deadline) {
   Ability ability;
   ability.cores = RankCores::own(domain().spread().ranks());
   Offer offer;
-  bool reads = false;
-  if (allShared(&reads)) {
+  if (allShared()) {
     ability.able = kYes;
-    ability.reads = reads ? kYes : 0;
+    ability.reads = readablePeers().empty() ? 0 : kYes;
     ability.barriers = DirectLanes::mayMakeBarriers() ? kYes : 0;
     ability.name = device_->factory().sharer()->name();
   }

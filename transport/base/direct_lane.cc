@@ -52,8 +52,6 @@ void sleepOn(std::atomic<uint32_t>& word, uint32_t value,
 
 }  // namespace
 
-// ---- A lane ----
-
 DirectLane::DirectLane(DirectLanes& lanes, int index, char* memory,
                        size_t slotBytes)
     : lanes_(lanes),

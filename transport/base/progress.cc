@@ -55,6 +55,7 @@ ProgressDomain::ProgressDomain()
   }
   sleepers_.reserve(64);
   FutexWords::supported();  // found out now: the first wait allocates nothing
+  SleepersBarrier::supported();  // and before this makes it several threads
   thread_ = internal::startThread([this] { backgroundLoop(); });
 }
 

@@ -6,7 +6,6 @@
 #include "gloo/common/env.h"
 #include "gloo/common/error.h"
 #include "gloo/common/logging.h"
-#include "transport/base/bell.h"
 #include "transport/base/device.h"
 #include "transport/base/topology.h"
 #include "transport/shm/link.h"
@@ -160,8 +159,6 @@ ShmFactory::ShmFactory(base::ProgressDomain& domain,
       sharer_(domain, endpoint_) {
   poller_.watch(endpoint_);
   domain_.add(poller_);
-  // While the process has few threads, mostly; see there.
-  (void)base::SleepersBarrier::supported();
 }
 
 ShmFactory::~ShmFactory() {

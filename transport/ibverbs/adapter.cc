@@ -143,6 +143,10 @@ void Adapter::query() {
     GLOO_THROW_IO_EXCEPTION("Cannot query RDMA device ", chosen_.device, ": ",
                             base::errnoText(error));
   }
+  maxMessage_ = settings_.maxMessageBytes;
+  if (port_.max_msg_sz != 0) {
+    maxMessage_ = std::min<uint64_t>(maxMessage_, port_.max_msg_sz);
+  }
 }
 
 int Adapter::queryPort() {
@@ -232,12 +236,6 @@ const Gid* Adapter::find(const Gid& gid) const {
                                                      sizeof(gid.raw.raw)) == 0;
       });
   return found != gids_.end() ? &*found : nullptr;
-}
-
-uint64_t Adapter::maxMessage() const {
-  const uint64_t wanted = settings_.maxMessageBytes;
-  return port_.max_msg_sz == 0 ? wanted
-                               : std::min<uint64_t>(port_.max_msg_sz, wanted);
 }
 
 // The encodings of the PortInfo attribute, InfiniBand specification 14.2.5.6.

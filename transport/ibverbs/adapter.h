@@ -1,5 +1,6 @@
 // One port of one opened RDMA device: its context, protection domain and
-// completion channel, and what it can do. Under the domain's lock.
+// completion channel, and what it can do. Under the domain's lock, but for what
+// never changes: settings, device, maxMessage, context, pd and channel.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,9 @@ class Adapter {
   const ibv_device_attr& device() const { return device_; }
   const ibv_port_attr& port() const { return port_; }
   ibv_mtu mtu() const { return mtu_; }
-  // Bytes of one message; 2^31 in the standard, less in some devices.
-  uint64_t maxMessage() const;
+  // Bytes of one message; 2^31 in the standard, less in some devices. As it was
+  // at first: contexts that are made later have links of the same shape.
+  uint64_t maxMessage() const { return maxMessage_; }
   int speedMbps() const;
 
   // The port may have another address by now, or the same at another index,
@@ -63,6 +65,7 @@ class Adapter {
   ContextHandle context_;
   ibv_device_attr device_{};
   ibv_port_attr port_{};
+  uint64_t maxMessage_ = 0;
   ibv_mtu mtu_ = IBV_MTU_1024;
   PdHandle pd_;
   ChannelHandle channel_;

@@ -1,6 +1,7 @@
 // Pairs whose port loses the GID that the peer was told.
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -118,6 +119,23 @@ TEST_F(VerbsLostAddressTest, AGidIsMissingNoLongerThanItsPortMayBeDown) {
         change(fake, FakePort(), IBV_EVENT_GID_CHANGE);
       },
       20ms);
+}
+
+// Buffers are made by the caller's threads, ports looked at by the device's.
+TEST_F(VerbsLostAddressTest, BuffersAreMadeWhileThePortChanges) {
+  std::atomic<bool> changed{false};
+  const Harm changes = [&](FakeVerbs& fake) {
+    for (int i = 0; i < 50; i++) {
+      change(fake, FakePort(), IBV_EVENT_GID_CHANGE);
+    }
+    changed = true;
+  };
+  const Work makeBuffers = [&](const ContextPtr& context) {
+    while (!changed) {
+      const Message message(context, 1);
+    }
+  };
+  expectBoth(texts(changes, makeBuffers, devices_), testing::IsEmpty());
 }
 
 TEST_F(VerbsLostAddressTest, ARequestThatFailsTellsThatItsGidHasMoved) {

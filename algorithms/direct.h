@@ -89,6 +89,9 @@ class DirectRun {
   void reduceScatter();
   void alltoall();
   void alltoallInline();
+  enum class Way { kSlots, kRead, kInPlace };
+  // With no trial not by the kernel.
+  Way alltoallLong(Lane::ReadTrial* trial);
 
   // ---- Vectors of the shared allocator; see direct_in_place.cc.
   // What the lines of an operation's first round say of a rank's vectors, and
@@ -96,7 +99,7 @@ class DirectRun {
   struct Offer {
     internal::Place input;
     internal::Place output;
-    uint64_t isNew = 0;  // 1: to be settled
+    uint64_t note = 0;  // 1: new, to be settled; of ordinary memory: noteOf()
   };
   static_assert(sizeof(Offer) == Line::kFlagLineBytes);
   // Sets offer_ if what others would use is in such memory.
@@ -133,6 +136,9 @@ class DirectRun {
   // Through the kernel, after the round of the offers. False, on all ranks: one
   // of them could not.
   bool readAlltoall();
+  // After that round, once both ways have been tried.
+  void chooseWay(Lane::ReadTrial& trial);
+  static uint64_t noteOf(const std::array<double, 2>& times);
   void reduceScatterInPlace(char* target, const Part& own);
   // The reduction over inputs_, from `at` on, to all outputs_.
   void combineInPlace(size_t at, size_t bytes) const;

@@ -1,6 +1,7 @@
 // What each direct collective that only moves data does in its rounds;
 // reductions are in direct_reductions.cc.
 #include <algorithm>
+#include <chrono>
 
 #include "algorithms/direct.h"
 #include "algorithms/direct_pieces.h"
@@ -179,9 +180,27 @@ void DirectRun::allgather() {
   }
 }
 
+void DirectRun::alltoall() {
+  if (sharedBytes_ <= Line::kPayloadBytes) {
+    return alltoallInline();
+  }
+  choosePath(2 * static_cast<size_t>(size_) * sharedBytes_);
+  if (sharedBytes_ < parameters_.readBytes || streams_ || !lane_.reads()) {
+    alltoallLong(nullptr);
+    return;
+  }
+  Lane::ReadTrial& trial = lane_.readTrial(sharedBytes_);
+  using Clock = std::chrono::steady_clock;
+  const auto since = Clock::now();
+  const Way way = alltoallLong(&trial);
+  const std::chrono::duration<double, std::nano> time = Clock::now() - since;
+  const bool isAsTried = way == (trial.goesSecond() ? Way::kSlots : Way::kRead);
+  trial.next(trial.isTimed() && isAsTried ? time.count() : 0);
+}
+
 // In place, too: piece c of all parts has been copied away before any piece c
 // comes in.
-void DirectRun::alltoall() {
+DirectRun::Way DirectRun::alltoallLong(Lane::ReadTrial* trial) {
   const bool isPair = size_ == 2;
   const size_t piece =
       isPair ? chunkBytes_
@@ -189,33 +208,35 @@ void DirectRun::alltoall() {
   const auto part = [&](int rank) {
     return static_cast<size_t>(rank) * bytes_;
   };
-  if (sharedBytes_ <= Line::kPayloadBytes) {
-    return alltoallInline();
-  }
-  choosePath(2 * static_cast<size_t>(size_) * sharedBytes_);
   const auto copyOwn = [&](size_t at, size_t length) {
     copyResult(output_ + part(rank_) + at, input_ + part(rank_) + at, length);
   };
+  const bool chooses = trial != nullptr && trial->isOver();
+  const bool mayBeRead = chooses || (trial != nullptr && !trial->goesSecond());
   const bool mayOffer = bytes_ >= parameters_.inPlaceBytes;
-  const bool mayBeRead = sharedBytes_ >= parameters_.readBytes && !streams_;
   if (mayOffer && !request_.copiesInput) {
     offer(input_);
   }
-  if (mayBeRead && !request_.copiesInput && offer_.input.memory == 0 &&
-      lane_.reads()) {
+  if (mayBeRead && !request_.copiesInput && offer_.input.memory == 0) {
     offer_.input = {internal::Place::kOrdinary,
                     reinterpret_cast<uintptr_t>(input_)};
+    offer_.note = noteOf(trial->least());
   }
   if (mayOffer || mayBeRead) {
     const bool isRead = offer_.input.memory == internal::Place::kOrdinary;
-    if (agreeOnOffers()) {
-      if (!isRead) {
-        copyOwn(0, bytes_);
-        return alltoallInPlace();
-      }
-      if (readAlltoall()) {
-        return;
-      }
+    const bool agreed = agreeOnOffers();
+    if (chooses && agreed && isRead) {
+      chooseWay(*trial);
+    } else if (chooses) {
+      trial->beginAgain();
+    }
+    if (agreed && !isRead) {
+      copyOwn(0, bytes_);
+      alltoallInPlace();
+      return Way::kInPlace;
+    }
+    if (agreed && !trial->goesSecond() && readAlltoall()) {
+      return Way::kRead;
     }
   }
   const size_t pieces = piecesOf(bytes_, piece);
@@ -250,6 +271,7 @@ void DirectRun::alltoall() {
     lane_.swapPlaces(round);
     left--;
   }
+  return Way::kSlots;
 }
 
 // Everybody's parts in everybody's line. In place, the own part is where it

@@ -85,7 +85,7 @@ void DirectRun::offer(const char* input) {
   if (both && mine.input.memory != 0) {
     mine.output = lane_.placeOf(output_, bytes, &isNew);
   }
-  mine.isNew = isNew ? 1 : 0;
+  mine.note = isNew ? 1 : 0;
   const bool whole =
       mine.input.memory != 0 && (!both || mine.output.memory != 0);
   offer_ = whole ? mine : Offer{};
@@ -172,7 +172,7 @@ bool DirectRun::mapOffer(int rank, const Offer& theirs, bool isNew) {
 bool DirectRun::mapOffers(uint64_t round, int first, int last) {
   bool isNew = false;
   for (int rank = first; rank < last; rank++) {
-    isNew = isNew || offerOf(rank, round).isNew != 0;
+    isNew = isNew || offerOf(rank, round).note != 0;
   }
   if (!isNew) {
     for (int rank = first; rank < last; rank++) {
@@ -318,6 +318,35 @@ void DirectRun::alltoallInPlace() {
              inputs_[rank] + static_cast<size_t>(rank_) * bytes_, bytes_);
   }
   finishInPlace();
+}
+
+// What goes into an offer's note, of what alltoalls have taken each way: ns in
+// 32 bits each; 0: not known.
+uint64_t DirectRun::noteOf(const std::array<double, 2>& times) {
+  const auto ns = [](double time) {
+    return static_cast<uint64_t>(std::clamp(time, 0., double{UINT32_MAX}));
+  };
+  return ns(times[0]) << 32 | ns(times[1]);
+}
+
+// By what all ranks' calls have taken in sum, which all see alike.
+void DirectRun::chooseWay(Lane::ReadTrial& trial) {
+  const uint64_t offers = lane_.round();
+  bool isKnown = true;
+  uint64_t read = 0;
+  uint64_t slots = 0;
+  for (int rank = 0; rank < size_; rank++) {
+    const uint64_t note =
+        rank == rank_ ? noteOf(trial.least()) : offerOf(rank, offers).note;
+    isKnown = isKnown && note >> 32 != 0 && note << 32 != 0;
+    read += note >> 32;
+    slots += note & UINT32_MAX;
+  }
+  if (isKnown) {
+    trial.choose(slots < read);
+  } else {
+    trial.beginAgain();
+  }
 }
 
 // Where a rank goes on is where nobody else reads just then. Two ranks begin at

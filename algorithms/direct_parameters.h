@@ -44,8 +44,8 @@ struct DirectParameters {
   // above what its root reads in one round.)
   size_t inPlaceBytes = 0;
   // A rank's parts of an alltoall, together: from here on the kernel copies
-  // them, where it lets ranks read each other's memory. What is shorter is
-  // copied twice in less time.
+  // them, where it lets ranks read each other's memory and takes less time than
+  // two copies without it. Shorter ones it never does.
   size_t readBytes = 0;
   // Of what does not fit a slot, so much at a time, where slots are longer.
   size_t chunkBytes = kUnlimited;

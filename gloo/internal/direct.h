@@ -42,7 +42,9 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -50,6 +52,7 @@
 #include "gloo/common/deadline.h"
 #include "gloo/config.h"
 #include "gloo/internal/handover_copy.h"
+#include "gloo/internal/trial.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace internal {
@@ -267,6 +270,13 @@ class GLOO_API Lane {
   // It has turned out that a rank may not, as all ranks know: reads() says so
   // from now on, in all lanes.
   virtual void stopReading() = 0;
+  // Whether that, the first way, takes less time than slots, the second one,
+  // for about so many bytes. Used alike by all ranks.
+  using ReadTrial = Trial<3, 1, 512>;
+  ReadTrial& readTrial(size_t bytes) {
+    const size_t size = std::bit_width(bytes >> 20);
+    return readTrials_[std::min(size, readTrials_.size() - 1)];
+  }
 
   // The context has failed, or was closed.
   bool failed() const { return failed_->load(std::memory_order_acquire); }
@@ -307,6 +317,7 @@ class GLOO_API Lane {
   bool swapped_[2] = {false, false};  // slotBetween(), by half
   Said said_[2];
   HandoverCopy copyOver_;
+  std::array<ReadTrial, 8> readTrials_;  // below 1 MiB, 2, 4 and so on
 };
 
 // Thread-safe.

@@ -62,34 +62,29 @@ void streamingCopy(char* to, const char* from, size_t bytes) {
 
 #endif
 
-// Of each kind the least counts: a thread may be stopped in a copy.
 void HandoverCopy::copyMeasured(char* to, const char* from, size_t bytes,
                                 Choice& choice) {
-  const int index = choice.count;
-  choice.count = (index + 1) % kPeriod;
-  const bool tries = index < 2 * kTried;
-  const bool streamed = tries ? index >= kTried : choice.streams;
+  WayTrial& trial = choice.trial;
   const auto copy = [&] {
-    if (streamed) {
+    if (trial.goesSecond()) {
       streamingCopy(to, from, bytes);
     } else {
       std::memcpy(to, from, bytes);
     }
   };
-  if (!tries || index % kTried < kUnmeasured) {
+  if (!trial.isTimed()) {
     copy();
+    trial.next();
     return;
   }
   using Clock = std::chrono::steady_clock;
   const auto since = Clock::now();
   copy();
   const std::chrono::duration<double, std::nano> time = Clock::now() - since;
-  const double perByte = time.count() / static_cast<double>(bytes);
-  double& least = choice.least[streamed ? 1 : 0];
-  least = least == 0 ? perByte : std::min(least, perByte);
-  if (index == 2 * kTried - 1) {
-    choice.streams = choice.least[1] < choice.most * choice.least[0];
-    choice.least = {};
+  trial.next(time.count() / static_cast<double>(bytes));
+  if (trial.isOver()) {
+    const auto [plain, streamed] = trial.least();
+    trial.choose(streamed < choice.most * plain);
   }
 }
 

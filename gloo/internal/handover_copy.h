@@ -10,11 +10,11 @@
 // so it is measured now and then.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstring>
 
 #include "gloo/config.h"
+#include "gloo/internal/trial.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace internal {
@@ -43,34 +43,29 @@ class GLOO_API HandoverCopy {
   }
 
   // Whether what is not measured, nor long, is stored past the caches.
-  bool streams() const { return short_.streams; }
+  bool streams() const { return short_.trial.goesSecond(); }
 
 #if defined(__x86_64__)
   static constexpr bool kHasStreams = true;
 #else
   static constexpr bool kHasStreams = false;
 #endif
-  // The first copies of a period try each kind. What a store costs depends on
-  // how its line was written last: the first of a kind are not timed, until all
+  // What a store costs depends on how its line was written last: timed once all
   // places that are used in turn (at most as many) have been written that way.
-  static constexpr int kPeriod = 4096;
-  static constexpr int kTried = 20;  // of each kind
-  static constexpr int kUnmeasured = 16;
+  using WayTrial = Trial<20, 16, 4096>;
 
  private:
   struct Choice {
-    bool streams;
-    double most;  // to stream: of the time of plain stores
-    int count = 0;
-    std::array<double, 2> least{};  // ns per byte: plain, streamed
+    double most;     // to stream: of the time of plain stores
+    WayTrial trial;  // plain, streamed: ns per byte
   };
   void copyMeasured(char* to, const char* from, size_t bytes, Choice& choice);
 
   // What was stored past the caches is read from memory. So the writer's time,
   // which is not all, has to be clearly less, or may be clearly more where it
   // would come from there anyway.
-  Choice short_{false, 0.8};
-  Choice long_{true, 1.25};
+  Choice short_{0.8, WayTrial(false)};
+  Choice long_{1.25, WayTrial(true)};
 };
 
 // With non-temporal stores where the processor has them; ordered before later

@@ -88,6 +88,18 @@ TEST(KernelCopiesTest, ALongAlltoallIsReadFromTheOthers) {
   ranks.joinAll();
 }
 
+// Both are tried, and one of them taken.
+TEST(KernelCopiesTest, ItGivesTheSameAsSlots) {
+  const ScratchDirectory directory;
+  ProcessGroup ranks(3, [&](Child& child) {
+    const auto context = connect(child, 3, directory.path());
+    for (int call = 1; call <= 20; call++) {
+      exchange(context, call);
+    }
+  });
+  ranks.joinAll();
+}
+
 TEST(KernelCopiesTest, NothingIsReadWhereARankHasItSwitchedOff) {
   for (const bool byVariable : {true, false}) {
     const ScratchDirectory directory;

@@ -53,7 +53,7 @@ TEST(StreamingCopy, CopiesAnyLengthFromAndToAnywhere) {
 // More calls than a period has: each way is measured, and one of them used.
 TEST(HandoverCopy, CopiesInEveryCallOfAPeriod) {
   HandoverCopy copy;
-  for (int call = 0; call < 3 * HandoverCopy::kPeriod; call++) {
+  for (int call = 0; call < 3 * HandoverCopy::WayTrial::kCalls; call++) {
     const size_t bytes = HandoverCopy::kLeastBytes - 2 +
                          static_cast<size_t>(call % 5) * (call % 64);
     const size_t target = static_cast<size_t>(call) % 64;
@@ -65,7 +65,7 @@ TEST(HandoverCopy, CopiesInEveryCallOfAPeriod) {
 
 TEST(HandoverCopy, CopiesWhatIsLongerThanACache) {
   HandoverCopy copy;
-  for (int call = 0; call < 2 * HandoverCopy::kTried + 2; call++) {
+  for (int call = 0; call < 50; call++) {  // more than try both ways
     const auto more = static_cast<size_t>(call * call) % 64;
     const size_t bytes = HandoverCopy::kLongBytes + more;
     Copied copied = prepare(bytes);

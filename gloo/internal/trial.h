@@ -1,0 +1,67 @@
+// Which of two ways to do the same takes less time, where that depends on the
+// machine, and on where threads run just now: found out by doing it, now and
+// then.
+#pragma once
+
+#include <algorithm>
+#include <array>
+
+#include "gloo/config.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace internal {
+
+// One thread at a time. For each call: goesSecond() says how, isTimed() whether
+// its time counts, next() that it is done; once both ways have been tried
+// (isOver()) somebody chooses.
+//
+// Of the calls of a period (more than twice kTried) the first kTried go the
+// first way, as many the second one. What a call takes may depend on how those
+// before it went, so the first kUntimed of each are not timed.
+template <int kTried, int kUntimed, int kPeriod>
+class Trial {
+ public:
+  static constexpr int kCalls = kPeriod;  // of a period
+
+  constexpr Trial() = default;
+  constexpr explicit Trial(bool second) : second_(second) {}
+
+  bool goesSecond() const {
+    return call_ < 2 * kTried ? call_ >= kTried : second_;
+  }
+  bool isTimed() const {
+    return call_ < 2 * kTried && call_ % kTried >= kUntimed;
+  }
+  bool isOver() const { return call_ == 2 * kTried; }
+
+  // Of each way the least counts: a thread may be stopped in between. 0: not
+  // known.
+  void next(double time = 0) {
+    double& least = least_[goesSecond() ? 1 : 0];
+    if (time > 0) {
+      least = least == 0 ? time : std::min(least, time);
+    }
+    call_++;
+    if (call_ == kPeriod) {
+      beginAgain();
+    }
+  }
+  // Of the first way, and of the second one; 0: not known.
+  const std::array<double, 2>& least() const { return least_; }
+
+  // For the rest of the period.
+  void choose(bool second) { second_ = second; }
+  // A new period begins.
+  void beginAgain() {
+    call_ = 0;
+    least_ = {};
+  }
+
+ private:
+  bool second_ = false;
+  int call_ = 0;
+  std::array<double, 2> least_{};
+};
+
+}  // namespace internal
+GLOO_NAMESPACE_END

@@ -1,0 +1,144 @@
+// What is in the ranks' ordinary memory is read there, by all or by nobody, and
+// where that takes less time.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/algorithms/offers.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+namespace {
+
+using internal::Place;
+using offers::Call;
+using offers::errorOf;
+using offers::kCount;
+using offers::kGood;
+using offers::Offered;
+
+// Of an alltoall of 3 ranks, of which the others have offered `said` and then
+// vote so. Their memory holds 7 everywhere, and their slots nothing.
+struct ReadCall : Call {
+  ReadCall() : Call(3, Collective::kAlltoall) {
+    parameters.readBytes = DirectParameters::kLeastInPlace;
+    lane->own = {};
+    lane->mayRead = true;
+  }
+  Offered offered(uint32_t readNs = 0, uint32_t slotsNs = 0) const {
+    return {{Place::kOrdinary, reinterpret_cast<uintptr_t>(theirs.data())},
+            {},
+            uint64_t{readNs} << 32 | slotsNs};
+  }
+  // In the round after the offers, whose lines are those of even rounds.
+  void vote(int rank, bool all) {
+    Offered said;
+    said.input.memory = all ? 1 : 0;
+    std::memcpy(lane->line(rank, 2).payload, &said, sizeof(said));
+  }
+  size_t sevens() const {
+    return static_cast<size_t>(std::count(result().begin(), result().end(), 7));
+  }
+
+  std::vector<int64_t> theirs = std::vector<int64_t>(3 * kCount, 7);
+};
+
+TEST(ReadAlltoallTest, OrdinaryMemoryIsReadIfAllOfferIt) {
+  ReadCall call;
+  call.lane->sayAll(call.offered());
+  EXPECT_EQ(errorOf(call), "");
+  EXPECT_EQ(call.sevens(), 2 * kCount);
+  EXPECT_EQ(call.lane->round(), 2u);
+  EXPECT_TRUE(call.lane->mayRead);
+}
+
+// Then all of them go through slots, in which the others have put nothing.
+TEST(ReadAlltoallTest, WhereOneCannotReadAllBeginAgain) {
+  for (const bool mine : {true, false}) {
+    ReadCall call;
+    call.lane->sayAll(call.offered());
+    call.lane->readSucceeds = !mine;
+    if (!mine) {
+      call.vote(2, false);
+    }
+    EXPECT_EQ(errorOf(call), "");
+    EXPECT_EQ(call.sevens(), 0u);
+    EXPECT_GT(call.lane->round(), 2u);
+    EXPECT_FALSE(call.lane->mayRead);
+  }
+}
+
+TEST(ReadAlltoallTest, NothingIsReadIfNotAllOfferOrdinaryMemory) {
+  for (const Offered& other : {Offered{}, kGood}) {
+    ReadCall call;
+    call.lane->sayAll(call.offered());
+    call.lane->say(2, other);
+    EXPECT_EQ(errorOf(call), "");
+    EXPECT_EQ(call.lane->countOfReads, 0);
+    EXPECT_EQ(call.sevens(), 0u);
+  }
+}
+
+// For each of so many calls, whether it was read.
+std::string waysOf(ReadCall& call, int calls) {
+  std::string all;
+  for (int i = 0; i < calls; i++) {
+    const int before = call.lane->countOfReads;
+    EXPECT_EQ(errorOf(call), "");
+    all += call.lane->countOfReads > before ? 'r' : 's';
+  }
+  return all;
+}
+
+TEST(ReadAlltoallTest, WhatTakesAllRanksLessTimeIsDoneOnceBothWereTried) {
+  ReadCall read;
+  read.lane->sayAll(read.offered(1, UINT32_MAX));
+  EXPECT_EQ(waysOf(read, 9), "rrrsssrrr");
+  ReadCall slots;
+  slots.lane->sayAll(slots.offered(UINT32_MAX, 1));
+  EXPECT_EQ(waysOf(slots, 9), "rrrssssss");
+}
+
+TEST(ReadAlltoallTest, WhereARankDoesNotKnowTheTimesAllTryAgain) {
+  for (const auto& [readNs, slotsNs] : {std::pair{0u, 1u}, {UINT32_MAX, 0u}}) {
+    ReadCall call;
+    call.lane->sayAll(call.offered(readNs, slotsNs));
+    EXPECT_EQ(waysOf(call, 11), "rrrsssrrrss");
+  }
+}
+
+TEST(ReadAlltoallTest, WhereNotAllOfferAsTheyChooseAllTryAgain) {
+  ReadCall call;
+  call.lane->sayAll(call.offered(UINT32_MAX, 1));
+  EXPECT_EQ(waysOf(call, 6), "rrrsss");
+  call.lane->say(2, {});
+  EXPECT_EQ(waysOf(call, 1), "s");
+  call.lane->sayAll(call.offered(UINT32_MAX, 1));
+  EXPECT_EQ(waysOf(call, 8), "rrssssss");
+}
+
+// ---- Who throws may change what others read.
+
+TEST(ReadAlltoallTest, WhatWasReadAfterARankLetGoDoesNotCount) {
+  ReadCall call;
+  call.lane->sayAll(call.offered());
+  call.lane->onRead = [&] { call.lane->letGo(); };
+  EXPECT_NE(errorOf(call), "");
+}
+
+TEST(ReadAlltoallTest, ARankThatFailsAfterItHasReadLetsGo) {
+  ReadCall call;
+  call.lane->sayAll(call.offered());
+  call.lane->line(1, 2).round = 1;  // still reads
+  EXPECT_NE(errorOf(call).find("Timed out"), std::string::npos);
+  EXPECT_TRUE(call.lane->hasLetGo());
+}
+
+}  // namespace
+}  // namespace algorithms
+GLOO_NAMESPACE_END

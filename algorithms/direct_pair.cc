@@ -12,6 +12,27 @@ namespace {
 // second-level caches of 1 MiB: 64 and 128 KiB alike, 32 and 256 KiB slower.
 constexpr size_t kHalf = 128 << 10;
 
+// Vectors that are longer than this, and slots with them, are in no cache when
+// they are written: `rep movs` does not read the lines first. It takes longer
+// to begin. Measured with a third level of 32 MiB, 2 ranks, allreduce, the time
+// with it to that with memcpy: 64 KiB to 1 MiB 1.2, 8 MiB 1.06, 16 MiB .7 to
+// .8, 64 MiB .8.
+constexpr size_t kLongBytes = 8 << 20;
+
+void copyStep(char* to, const char* from, size_t bytes, bool isLong) {
+#if defined(__x86_64__)
+  if (isLong) {
+    asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+    return;
+  }
+#else
+  (void)isLong;
+#endif
+  // Where GCC knows a length to be a step's at most, it does that as well.
+  asm("" : "+r"(bytes));
+  copy(to, from, bytes);
+}
+
 }  // namespace
 
 void DirectRun::combinePair(char* target, const char* own, char* theirs,
@@ -101,13 +122,13 @@ void DirectRun::halvedAllreduce() {
 // has to fetch from the other one, but once.
 void DirectRun::passOn(const Part& out, char* place, const Part& in) {
   const size_t bytes = std::max(out.bytes, in.bytes);
-  for (size_t done = 0; done < bytes; done += kStep) {
-    claim(place + done, std::min(kStep, bytes - done));
-    copy(output_ + out.begin + done, place + done,
-         lengthOf(done / kStep, kStep, out.bytes));
-    copy(place + done, input_ + in.begin + done,
-         lengthOf(done / kStep, kStep, in.bytes));
-  }
+  const bool isLong = bytes_ > kLongBytes;
+  claimedInSteps(place, bytes, kStep, [&](size_t done, size_t) {
+    copyStep(output_ + out.begin + done, place + done,
+             lengthOf(done / kStep, kStep, out.bytes), isLong);
+    copyStep(place + done, input_ + in.begin + done,
+             lengthOf(done / kStep, kStep, in.bytes), isLong);
+  });
 }
 
 // The own input with what the other rank has put there; the sum takes its
@@ -115,12 +136,10 @@ void DirectRun::passOn(const Part& out, char* place, const Part& in) {
 void DirectRun::reduceAway(const Part& part, char* theirs) {
   const bool isKnown = reduce_.kernel != nullptr;
   const size_t block = whole(isKnown ? kStep : kBlock);
-  for (size_t done = 0; done < part.bytes; done += block) {
-    const size_t length = std::min(block, part.bytes - done);
+  claimedInSteps(theirs, part.bytes, block, [&](size_t done, size_t length) {
     const char* const own = input_ + part.begin + done;
     char* const output = output_ + part.begin + done;
     char* const sum = theirs + done;
-    claim(sum, length);
     if (rank_ == 1) {
       reduce_(sum, sum, own, length);
     } else if (isKnown) {
@@ -130,10 +149,10 @@ void DirectRun::reduceAway(const Part& part, char* theirs) {
       copy(output, own, length);
       reduce_(output, output, sum, length);
       copy(sum, output, length);
-      continue;
+      return;
     }
-    copy(output, sum, length);
-  }
+    copyStep(output, sum, length, bytes_ > kLongBytes);
+  });
 }
 
 }  // namespace algorithms

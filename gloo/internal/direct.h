@@ -52,6 +52,7 @@
 #include "gloo/common/deadline.h"
 #include "gloo/config.h"
 #include "gloo/internal/handover_copy.h"
+#include "gloo/internal/pause.h"
 #include "gloo/internal/trial.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -204,6 +205,9 @@ class GLOO_API Lane {
       if (isThere(rank, round)) {
         return Outcome::kThere;
       }
+      if (i >= kShortWait) {
+        pauseBetweenLooks();
+      }
     }
     return waitLong(rank, round, deadline);
   }
@@ -283,6 +287,11 @@ class GLOO_API Lane {
 
  protected:
   static constexpr size_t kReuseBytes = 128 << 10;  // in one of the halves
+  // Glances at a line without a pause: 50 to 100 ns. Measured with 2 ranks that
+  // share no cache, 4 bytes: with pauses from here on (or from the beginning)
+  // .85 of the time without. Where they do, and wait less, it makes no
+  // difference.
+  static constexpr int kShortWait = 200;
 
   Lane() = default;
   static uint32_t bellFor(int awaited) {

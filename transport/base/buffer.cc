@@ -135,7 +135,8 @@ void Buffer::wait(uint64_t& done, const char* what) {
     return done > 0 || context_.failedLocked() ||
            (pair_.departed() && (side_ == Side::kRecv || pending_ == 0));
   };
-  if (!ready() && !context_.domain().glance(ready) &&
+  if (!context_.domain().finds(lock, ready) &&
+      !context_.domain().glance(ready) &&
       !context_.domain().wait(lock, ready,
                               Deadline::after(context_.getTimeout()))) {
     context_.failTimeout(lock, [&] {

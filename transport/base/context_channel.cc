@@ -35,7 +35,7 @@ uint64_t Context::begin(uint64_t slot, uint64_t check,
 
 bool Context::waitUntil(const std::function<bool()>& ready, Deadline deadline) {
   auto lock = this->lock();
-  bool done = ready();
+  bool done = domain().finds(lock, ready);
   if (!done && cause_ == nullptr) {
     const auto either = [&ready, this] { return cause_ != nullptr || ready(); };
     if (!domain().glance(either)) {
@@ -58,7 +58,8 @@ bool Context::waitUntil(const std::function<bool()>& ready, Deadline deadline) {
 
 bool Context::glance(const std::function<bool()>& ready) {
   auto lock = this->lock();
-  return ready() || (cause_ == nullptr && domain().glance(ready));
+  return domain().finds(lock, ready) ||
+         (cause_ == nullptr && domain().glance(ready));
 }
 
 void Context::tellAwaited() {

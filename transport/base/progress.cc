@@ -351,10 +351,7 @@ void ProgressDomain::ringAsleep() {
 }
 
 // A thread that wants the lock would starve if the driver took it back at once.
-void ProgressDomain::letOthersIn(Lock& lock) {
-  if (wanted_.load(std::memory_order_relaxed) == 0) {
-    return;
-  }
+[[gnu::noinline]] void ProgressDomain::giveWay(Lock& lock) {
   lock.unlock();
   for (int i = 0; i < 1000 && wanted_.load(std::memory_order_relaxed) > 0;
        i++) {

@@ -123,6 +123,17 @@ class ProgressDomain {
   bool wait(Lock& lock, const Ready& ready, Deadline deadline,
             Manner manner = Manner::kSpin);
 
+  // ready(), before a wait. Threads that want the lock are let in if so: many
+  // such waits may follow each other without a round of polling. REQUIRES the
+  // lock.
+  bool finds(Lock& lock, const Ready& ready) {
+    const bool done = ready();
+    if (done) {
+      letOthersIn(lock);
+    }
+    return done;
+  }
+
   // Polls for a moment, without a look at the clock: what comes at once need
   // not be waited for. Returns whether ready() became true. REQUIRES the lock.
   bool glance(const Ready& ready);
@@ -194,7 +205,12 @@ class ProgressDomain {
   bool armWords();
   bool armAll();
   std::chrono::milliseconds nextTimer() const;
-  void letOthersIn(Lock& lock);
+  void letOthersIn(Lock& lock) {
+    if (wanted_.load(std::memory_order_relaxed) > 0) {
+      giveWay(lock);
+    }
+  }
+  void giveWay(Lock& lock);
   void backgroundLoop();
   bool doze();
   void tend();

@@ -77,9 +77,12 @@ bool ProgressDomain::doze() {
 }
 
 // Nobody waits: moves what is in flight until nothing moves, then sleeps until
-// something arrives. Returns when a thread drives, or after an event, or at
-// once where another thread is at work: that one will wait, most likely, and
-// should not find that the lock was taken to hand over something long.
+// something arrives. Returns when a thread drives, or at once where another
+// thread is at work: that one will wait, most likely, and should not find that
+// the lock was taken to hand over something long. If it goes on like that
+// without polling (one that posts to Soft-RoCE moves the bytes in that call,
+// and may find a dozen messages sent in one round) it is asked for the lock,
+// for a round: to lie down armed would be to wake up for each of its messages.
 void ProgressDomain::tend() {
   Lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) {
@@ -87,10 +90,14 @@ void ProgressDomain::tend() {
     if (evasions_ < kMostEvasions) {
       return;
     }
+    evasions_ = 0;
     lockInTurn(lock);
-  } else {
-    dozes_ = 0;
+    if (poll()) {
+      wakeReadySleepers();
+    }
+    return;
   }
+  dozes_ = 0;
   evasions_ = 0;
   const uint64_t before = drives_;
   while (!stopping_ && !driving_ && drives_ == before) {

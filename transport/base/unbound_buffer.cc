@@ -69,7 +69,8 @@ bool UnboundBuffer::wait(Side& side, int* rank,
     return !side.ended.empty() || side.endsWait() || context_.failedLocked();
   };
   const char* what = &side == &recvs_ ? "receive" : "send";
-  if (!ready() && !context_.domain().glance(ready)) {
+  if (!context_.domain().finds(lock, ready) &&
+      !context_.domain().glance(ready)) {
     const auto started = Deadline::Clock::now();
     const Deadline deadline =
         until != nullptr

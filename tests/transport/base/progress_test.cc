@@ -207,6 +207,19 @@ TEST_P(ProgressTest, SpinningDoesNotArm) {
   EXPECT_EQ(domain_.counters().blockingWaits, 0u);
 }
 
+// One that has the lock most of the time, and finds done what it waits for.
+TEST_P(ProgressTest, AThreadThatNeverPollsLetsTheBackgroundThreadIn) {
+  poller_.arrive();
+  EXPECT_TRUE(eventually([&] {
+    auto lock = domain_.lock();
+    const auto until = Deadline::Clock::now() + milliseconds(1);
+    while (Deadline::Clock::now() < until) {
+    }
+    domain_.finds(lock, [] { return true; });
+    return poller_.taken == 1;
+  }));
+}
+
 TEST_P(ProgressTest, ALongWaitSleeps) {
   const auto before = test::cpuTime();
   EXPECT_FALSE(waitFor(1, Deadline::after(milliseconds(300))));

@@ -89,6 +89,8 @@ class DirectRun {
   void reduceScatter();
   void alltoall();
   void alltoallInline();
+  // Whether a rank may offer ordinary memory. All ranks say the same.
+  bool mayBeRead() const;
   enum class Way { kSlots, kRead, kInPlace };
   // With no trial not by the kernel.
   Way alltoallLong(Lane::ReadTrial* trial);

@@ -185,7 +185,7 @@ void DirectRun::alltoall() {
     return alltoallInline();
   }
   choosePath(2 * static_cast<size_t>(size_) * sharedBytes_);
-  if (sharedBytes_ < parameters_.readBytes || streams_ || !lane_.reads()) {
+  if (!mayBeRead() || !lane_.reads()) {
     alltoallLong(nullptr);
     return;
   }
@@ -196,6 +196,10 @@ void DirectRun::alltoall() {
   const std::chrono::duration<double, std::nano> time = Clock::now() - since;
   const bool isAsTried = way == (trial.goesSecond() ? Way::kSlots : Way::kRead);
   trial.next(trial.isTimed() && isAsTried ? time.count() : 0);
+}
+
+bool DirectRun::mayBeRead() const {
+  return sharedBytes_ >= parameters_.readBytes && !streams_;
 }
 
 // In place, too: piece c of all parts has been copied away before any piece c
@@ -212,17 +216,17 @@ DirectRun::Way DirectRun::alltoallLong(Lane::ReadTrial* trial) {
     copyResult(output_ + part(rank_) + at, input_ + part(rank_) + at, length);
   };
   const bool chooses = trial != nullptr && trial->isOver();
-  const bool mayBeRead = chooses || (trial != nullptr && !trial->goesSecond());
+  const bool wouldRead = chooses || (trial != nullptr && !trial->goesSecond());
   const bool mayOffer = bytes_ >= parameters_.inPlaceBytes;
   if (mayOffer && !request_.copiesInput) {
     offer(input_);
   }
-  if (mayBeRead && !request_.copiesInput && offer_.input.memory == 0) {
+  if (wouldRead && !request_.copiesInput && offer_.input.memory == 0) {
     offer_.input = {internal::Place::kOrdinary,
                     reinterpret_cast<uintptr_t>(input_)};
     offer_.note = noteOf(trial->least());
   }
-  if (mayOffer || mayBeRead) {
+  if (mayOffer || mayBeRead()) {
     const bool isRead = offer_.input.memory == internal::Place::kOrdinary;
     const bool agreed = agreeOnOffers();
     if (chooses && agreed && isRead) {

@@ -1,8 +1,10 @@
 // What the direct reductions of two ranks do in their rounds.
 #include <algorithm>
+#include <cstdint>
 
 #include "algorithms/direct.h"
 #include "algorithms/direct_pieces.h"
+#include "gloo/internal/sanitized.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
@@ -20,10 +22,11 @@ constexpr size_t kHalf = 128 << 10;
 constexpr size_t kLongBytes = 8 << 20;
 
 void copyStep(char* to, const char* from, size_t bytes, bool isLong) {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !GLOO_SANITIZED
   if (isLong) {
-    asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
-    return;
+    size_t words = bytes / sizeof(uint64_t);
+    asm volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(words) : : "memory");
+    bytes %= sizeof(uint64_t);
   }
 #else
   (void)isLong;

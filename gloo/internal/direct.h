@@ -326,7 +326,7 @@ class GLOO_API Lane {
   bool swapped_[2] = {false, false};  // slotBetween(), by half
   Said said_[2];
   HandoverCopy copyOver_;
-  std::array<ReadTrial, 8> readTrials_;  // below 1 MiB, 2, 4 and so on
+  std::array<ReadTrial, 7> readTrials_;  // below 1 MiB, 2, 4 and so on
 };
 
 // Thread-safe.

@@ -7,21 +7,12 @@
 #include <emmintrin.h>
 #endif
 
+#include "gloo/internal/sanitized.h"
+
 GLOO_NAMESPACE_BEGIN
 namespace internal {
-// Sanitizers do not see these stores.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define GLOO_STREAMS 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define GLOO_STREAMS 0
-#endif
-#endif
-#if !defined(GLOO_STREAMS) && defined(__x86_64__)
-#define GLOO_STREAMS 1
-#endif
 
-#if GLOO_STREAMS
+#if defined(__x86_64__) && !GLOO_SANITIZED
 
 // Intel 64 and IA-32 Architectures Optimization Reference Manual, "Streaming
 // Stores and Write Combining": whole lines at once, and a fence, since these

@@ -84,6 +84,20 @@ TEST(ReadAlltoallTest, NothingIsReadIfNotAllOfferOrdinaryMemory) {
   }
 }
 
+// As it has been forbidden meanwhile, of which another thread of this rank has
+// heard, but not yet of the others'. They have put nothing in their slots.
+TEST(ReadAlltoallTest, WhoMayNotReadAnyMoreSeesThatOthersOffer) {
+  const auto rounds = [](bool offered) {
+    ReadCall call;
+    call.parameters.inPlaceBytes = DirectParameters::kUnlimited;
+    call.lane->mayRead = false;
+    call.lane->sayAll(offered ? call.offered() : Offered{});
+    EXPECT_EQ(errorOf(call), "");
+    return call.lane->round();
+  };
+  EXPECT_EQ(rounds(true), rounds(false) + 1);
+}
+
 // For each of so many calls, whether it was read.
 std::string waysOf(ReadCall& call, int calls) {
   std::string all;

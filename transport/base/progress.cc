@@ -351,13 +351,13 @@ void ProgressDomain::ringAsleep() {
 }
 
 // A thread that wants the lock would starve if the driver took it back at once.
-[[gnu::noinline]] void ProgressDomain::giveWay(Lock& lock) {
-  lock.unlock();
-  for (int i = 0; i < 1000 && wanted_.load(std::memory_order_relaxed) > 0;
-       i++) {
-    sched_yield();
+void ProgressDomain::letOthersIn(Lock& lock) {
+  const auto isWanted = [this] {
+    return wanted_.load(std::memory_order_relaxed) > 0;
+  };
+  if (isWanted()) {
+    giveWay(lock, isWanted);
   }
-  lock.lock();
 }
 
 bool ProgressDomain::armAll() {

@@ -123,15 +123,21 @@ class ProgressDomain {
   bool wait(Lock& lock, const Ready& ready, Deadline deadline,
             Manner manner = Manner::kSpin);
 
-  // ready(), before a wait. Threads that want the lock are let in if so: many
-  // such waits may follow each other without a round of polling. REQUIRES the
-  // lock.
-  bool finds(Lock& lock, const Ready& ready) {
-    const bool done = ready();
-    if (done) {
-      letOthersIn(lock);
+  // ready(), before a wait. The background thread is let in, if it wants the
+  // lock: many waits that are over when they begin may follow each other
+  // without a round of polling. REQUIRES the lock.
+  template <typename IsReady>
+  bool finds(Lock& lock, const IsReady& ready) {
+    if (!ready()) {
+      return false;
     }
-    return done;
+    if (!backgroundWants_.load(std::memory_order_relaxed)) {
+      return true;
+    }
+    giveWay(lock, [this] {
+      return backgroundWants_.load(std::memory_order_relaxed);
+    });
+    return ready();
   }
 
   // Polls for a moment, without a look at the clock: what comes at once need
@@ -205,12 +211,17 @@ class ProgressDomain {
   bool armWords();
   bool armAll();
   std::chrono::milliseconds nextTimer() const;
-  void letOthersIn(Lock& lock) {
-    if (wanted_.load(std::memory_order_relaxed) > 0) {
-      giveWay(lock);
+  void letOthersIn(Lock& lock);
+  // As long as somebody wants it, or for a while.
+  template <typename IsWanted>
+  [[gnu::noinline]] static void giveWay(Lock& lock, const IsWanted& isWanted) {
+    lock.unlock();
+    for (int i = 0; i < 1000 && isWanted(); i++) {
+      sched_yield();
     }
+    lock.lock();
   }
-  void giveWay(Lock& lock);
+  void lockForBackground(Lock& lock);
   void backgroundLoop();
   bool doze();
   void tend();
@@ -218,6 +229,7 @@ class ProgressDomain {
 
   FutexLock mutex_;
   std::atomic<int> wanted_{0};  // threads that want mutex_
+  std::atomic<bool> backgroundWants_{false};
   std::vector<Poller*> pollers_;
   uint32_t rounds_ = 0;
   bool lookDue_ = false;  // at the driver's deadline

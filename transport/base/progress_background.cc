@@ -82,22 +82,19 @@ bool ProgressDomain::doze() {
 // the lock was taken to hand over something long. If it goes on like that
 // without polling (one that posts to Soft-RoCE moves the bytes in that call,
 // and may find a dozen messages sent in one round) it is asked for the lock,
-// for a round: to lie down armed would be to wake up for each of its messages.
+// once: to lie down armed would be to wake up for each of its messages.
 void ProgressDomain::tend() {
   Lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) {
+  bool othersWork = !lock.owns_lock();
+  if (othersWork) {
     evasions_ += dozes_ < kDozesUntilLong ? 1 : kEvasionsOfLong;
     if (evasions_ < kMostEvasions) {
       return;
     }
-    evasions_ = 0;
-    lockInTurn(lock);
-    if (poll()) {
-      wakeReadySleepers();
-    }
-    return;
+    lockForBackground(lock);
+  } else {
+    dozes_ = 0;
   }
-  dozes_ = 0;
   evasions_ = 0;
   const uint64_t before = drives_;
   while (!stopping_ && !driving_ && drives_ == before) {
@@ -105,6 +102,9 @@ void ProgressDomain::tend() {
       wakeReadySleepers();
       letOthersIn(lock);
       continue;
+    }
+    if (othersWork) {
+      return;
     }
     backgroundAsleep_ = true;
     if (armAll() || poll()) {
@@ -117,10 +117,19 @@ void ProgressDomain::tend() {
                                : Deadline(Clock::now() + timer);
     lock.unlock();
     waitReadable(epoll_.get(), backgroundBell_.get(), until);
-    lock = this->lock();
+    othersWork = !lock.try_lock();
+    if (othersWork) {
+      lockForBackground(lock);
+    }
     backgroundAsleep_ = false;
     silence(backgroundBell_);
   }
+}
+
+void ProgressDomain::lockForBackground(Lock& lock) {
+  backgroundWants_ = true;
+  lockInTurn(lock);
+  backgroundWants_ = false;
 }
 
 }  // namespace transport::base

@@ -207,16 +207,34 @@ TEST_P(ProgressTest, SpinningDoesNotArm) {
   EXPECT_EQ(domain_.counters().blockingWaits, 0u);
 }
 
-// One that has the lock most of the time, and finds done what it waits for.
+// One that has the lock all the time but when it finds done what it waits for.
+// Nor does the background thread arm: it would be woken by each message of that
+// thread's.
 TEST_P(ProgressTest, AThreadThatNeverPollsLetsTheBackgroundThreadIn) {
+  auto lock = domain_.lock();
+  const int arms = poller_.arms;
+  for (int i = 1; i <= 3; i++) {
+    poller_.arrive();
+    EXPECT_TRUE(eventually([&] {
+      const auto until = Deadline::Clock::now() + milliseconds(1);
+      while (Deadline::Clock::now() < until) {
+      }
+      domain_.finds(lock, [] { return true; });
+      return poller_.taken == i;
+    })) << i;
+  }
+  EXPECT_EQ(poller_.arms, arms);
+}
+
+// Who was let in may have taken what was found.
+TEST_P(ProgressTest, WhatIsFoundIsLookedAtAgainAfterGivingWay) {
+  auto lock = domain_.lock();
   poller_.arrive();
+  const auto isThere = [&] { return poller_.taken == 0; };
   EXPECT_TRUE(eventually([&] {
-    auto lock = domain_.lock();
-    const auto until = Deadline::Clock::now() + milliseconds(1);
-    while (Deadline::Clock::now() < until) {
-    }
-    domain_.finds(lock, [] { return true; });
-    return poller_.taken == 1;
+    const bool found = domain_.finds(lock, isThere);
+    EXPECT_EQ(found, isThere());
+    return !found;
   }));
 }
 

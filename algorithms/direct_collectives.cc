@@ -1,7 +1,6 @@
 // What each direct collective that only moves data does in its rounds;
 // reductions are in direct_reductions.cc.
 #include <algorithm>
-#include <chrono>
 
 #include "algorithms/direct.h"
 #include "algorithms/direct_pieces.h"
@@ -190,12 +189,10 @@ void DirectRun::alltoall() {
     return;
   }
   Lane::ReadTrial& trial = lane_.readTrial(sharedBytes_);
-  using Clock = std::chrono::steady_clock;
-  const auto since = Clock::now();
-  const Way way = alltoallLong(&trial);
-  const std::chrono::duration<double, std::nano> time = Clock::now() - since;
-  const bool isAsTried = way == (trial.goesSecond() ? Way::kSlots : Way::kRead);
-  trial.next(trial.isTimed() && isAsTried ? time.count() : 0);
+  trial.run([&] {
+    const Way way = alltoallLong(&trial);
+    return way == (trial.goesSecond() ? Way::kSlots : Way::kRead) ? 1. : 0.;
+  });
 }
 
 bool DirectRun::mayBeRead() const {

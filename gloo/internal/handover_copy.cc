@@ -1,7 +1,6 @@
 #include "gloo/internal/handover_copy.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #if defined(__x86_64__)
 #include <emmintrin.h>
@@ -56,23 +55,14 @@ void streamingCopy(char* to, const char* from, size_t bytes) {
 void HandoverCopy::copyMeasured(char* to, const char* from, size_t bytes,
                                 Choice& choice) {
   WayTrial& trial = choice.trial;
-  const auto copy = [&] {
+  trial.run([&] {
     if (trial.goesSecond()) {
       streamingCopy(to, from, bytes);
     } else {
       std::memcpy(to, from, bytes);
     }
-  };
-  if (!trial.isTimed()) {
-    copy();
-    trial.next();
-    return;
-  }
-  using Clock = std::chrono::steady_clock;
-  const auto since = Clock::now();
-  copy();
-  const std::chrono::duration<double, std::nano> time = Clock::now() - since;
-  trial.next(time.count() / static_cast<double>(bytes));
+    return 1 / static_cast<double>(bytes);
+  });
   if (trial.isOver()) {
     const auto [plain, streamed] = trial.least();
     trial.choose(streamed < choice.most * plain);

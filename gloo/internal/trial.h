@@ -5,15 +5,16 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 
 #include "gloo/config.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace internal {
 
-// One thread at a time. For each call: goesSecond() says how, isTimed() whether
-// its time counts, next() that it is done; once both ways have been tried
-// (isOver()) somebody chooses.
+// One thread at a time. Each call is made by run(), or next() says that it is
+// done; goesSecond() says how. Once both ways have been tried (isOver())
+// somebody chooses.
 //
 // Of the calls of a period (more than twice kTried) the first kTried go the
 // first way, as many the second one. What a call takes may depend on how those
@@ -33,6 +34,22 @@ class Trial {
     return call_ < 2 * kTried && call_ % kTried >= kUntimed;
   }
   bool isOver() const { return call_ == 2 * kTried; }
+
+  // The next call. work() returns what its time in ns is to be multiplied by;
+  // 0: it does not count.
+  template <typename Work>
+  void run(const Work& work) {
+    if (!isTimed()) {
+      work();
+      next();
+      return;
+    }
+    using Clock = std::chrono::steady_clock;
+    const auto since = Clock::now();
+    const double share = work();
+    const std::chrono::duration<double, std::nano> time = Clock::now() - since;
+    next(time.count() * share);
+  }
 
   // Of each way the least counts: a thread may be stopped in between. 0: not
   // known.

@@ -9,15 +9,8 @@
 #include "tests/algorithms/offers.h"
 
 GLOO_NAMESPACE_BEGIN
-namespace algorithms {
+namespace algorithms::offers {
 namespace {
-
-using internal::Place;
-using offers::Call;
-using offers::errorOf;
-using offers::kGood;
-using offers::kUnknown;
-using offers::Offered;
 
 TEST(OffersTest, ALineThatChangesBetweenTwoLooksGivesNoMemory) {
   Call call(3, Collective::kAllreduce);
@@ -127,5 +120,5 @@ TEST(OffersTest, NoneIsHeardOfWhatIsShorter) {
 }
 
 }  // namespace
-}  // namespace algorithms
+}  // namespace algorithms::offers
 GLOO_NAMESPACE_END

@@ -12,15 +12,8 @@
 #include "tests/algorithms/offers.h"
 
 GLOO_NAMESPACE_BEGIN
-namespace algorithms {
+namespace algorithms::offers {
 namespace {
-
-using internal::Place;
-using offers::Call;
-using offers::errorOf;
-using offers::kCount;
-using offers::kGood;
-using offers::Offered;
 
 // Of an alltoall of 3 ranks, of which the others have offered `said` and then
 // vote so. Their memory holds 7 everywhere, and their slots nothing.
@@ -154,5 +147,5 @@ TEST(ReadAlltoallTest, ARankThatFailsAfterItHasReadLetsGo) {
 }
 
 }  // namespace
-}  // namespace algorithms
+}  // namespace algorithms::offers
 GLOO_NAMESPACE_END

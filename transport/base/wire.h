@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -22,7 +23,7 @@ GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 
 constexpr uint32_t kWireMagic = 0x314f4c47;  // "GLO1"
-constexpr uint16_t kWireVersion = 7;
+constexpr uint16_t kWireVersion = 8;
 
 // Bytes that are not what this header says. Never leaves transport/.
 struct WireError : std::runtime_error {
@@ -117,6 +118,14 @@ struct ShortMessage {
 constexpr size_t kShortHeadBytes = 32;
 constexpr uint8_t kShortHead = 0x80 | static_cast<uint8_t>(FrameType::kData);
 
+// What the head of an eager message adds to that of the one before it: between
+// ranks that keep step it is so little that a link which has room for it beside
+// the payload leaves the head out (as RFC 1144 does with TCP's).
+struct HeadDelta {
+  uint8_t seen = 0;
+  bool nextOperation = false;  // of the same tag; else the check is the same
+};
+
 // No control frame, and no data frame, carries more bytes.
 constexpr size_t kMaxControlPayload = 2048;
 constexpr size_t kMaxDataPayload = size_t{4} << 20;
@@ -141,6 +150,12 @@ void encodeShort(const ShortMessage& message, uint16_t linkCredits,
                  char* out /* kShortHeadBytes */);
 // Of a whole frame that begins with kShortHead; returns its linkCredits.
 uint16_t decodeShort(std::span<const char> frame, ShortMessage* message);
+
+// Nothing: there is more that differs.
+std::optional<HeadDelta> deltaOf(const ShortMessage& before,
+                                 const ShortMessage& message);
+ShortMessage withDelta(const ShortMessage& before, HeadDelta delta,
+                       uint32_t bytes);
 
 // ---- Hello: the first bytes of a connection, in both directions -------------
 

@@ -120,5 +120,39 @@ uint16_t decodeShort(std::span<const char> frame, ShortMessage* message) {
   return load<uint16_t>(in + 2);
 }
 
+namespace {
+
+uint64_t checkOfNext(uint64_t check) {
+  return internal::withSequence(
+      check, internal::sequenceAfter(internal::sequenceOf(check)));
+}
+
+}  // namespace
+
+std::optional<HeadDelta> deltaOf(const ShortMessage& before,
+                                 const ShortMessage& message) {
+  HeadDelta delta;
+  delta.nextOperation = message.check != before.check;
+  const uint32_t seen = message.seen - before.seen;
+  if (message.slot != before.slot || message.number != before.number + 1 ||
+      message.credits != before.credits || seen > UINT8_MAX ||
+      (delta.nextOperation && message.check != checkOfNext(before.check))) {
+    return std::nullopt;
+  }
+  delta.seen = static_cast<uint8_t>(seen);
+  return delta;
+}
+
+ShortMessage withDelta(const ShortMessage& before, HeadDelta delta,
+                       uint32_t bytes) {
+  ShortMessage message = before;
+  message.check =
+      delta.nextOperation ? checkOfNext(before.check) : before.check;
+  message.number++;
+  message.bytes = bytes;
+  message.seen += delta.seen;
+  return message;
+}
+
 }  // namespace transport::base
 GLOO_NAMESPACE_END

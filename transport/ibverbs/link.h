@@ -112,6 +112,9 @@ class VerbsLink final : public base::Link {
   void onArrival(uint32_t slot, size_t bytes);
   bool takeCredits(uint16_t credits, size_t payload);
   void onMessage(uint32_t slot, std::span<const char> frame);
+  void onHeadless(uint32_t immediate, uint32_t slot, uint32_t bytes);
+  void deliver(const base::ShortMessage& message, uint16_t credits,
+               uint32_t slot, const char* payload);
   void onFrame(uint32_t slot, std::span<const char> frame);
   void refuse(const base::WireError& error);
   // The buffer may be written again.
@@ -151,6 +154,8 @@ class VerbsLink final : public base::Link {
   bool byeHeld_ = false;
   base::FrameHeader bye_;
   bool endHeld_ = false;
+  // Of what the next message may come without a head; see SendQueue.
+  base::ShortMessage lastHead_;
   std::string suspicion_;
   bool onlyFlushed_ = false;  // nothing better is suspected
   Clock::time_point suspectUntil_;

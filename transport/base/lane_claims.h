@@ -59,6 +59,17 @@ class LaneClaims {
   LaneClaims(char* memory, int rank, int ranks,
              const std::atomic<bool>& failed);
 
+  // The lane that an operation with this tag will probably get; -1: it has had
+  // none.
+  int expected(uint64_t tag) const {
+    for (int lane = 0; lane < kLanes; lane++) {
+      if (known_[lane].load(std::memory_order_relaxed) == nameOf(tag)) {
+        return lane;
+      }
+    }
+    return -1;
+  }
+
   // An operation begins. Its lane is *lane, until leave(). Waits only for a few
   // instructions of another thread, no longer than `timeout`. After kTimeout
   // *culprit is the rank of that thread; -1: unknown. *waited: so long.
@@ -84,6 +95,9 @@ class LaneClaims {
     std::atomic<uint64_t> value;
     std::atomic<uint64_t> stopped;  // the value at which its rank said stop()
   };
+
+  // A free lane has none, 0.
+  static uint64_t nameOf(uint64_t tag) { return tag + 1; }
 
   class Patience;
   Outcome tryToEnter(uint64_t name, Patience& patience, int* lane);

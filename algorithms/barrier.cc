@@ -17,7 +17,7 @@ void barrier(const BarrierOptions& opts) {
   char token = 0;
   Arguments arguments = argumentsOf(call, kBarrierSlotPrefix);
   // The token stands for "heard of", so joining two of them changes no byte.
-  arguments.kernel = [](void*, const void*, const void*, size_t) {};
+  arguments.kernel = [](void*, const void*, const void*, size_t, void*) {};
   arguments.output = &token;
   Request request;
   request.collective = Collective::kBarrier;

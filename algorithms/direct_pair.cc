@@ -124,13 +124,19 @@ void DirectRun::halvedAllreduce() {
 // From `place` to the output, and from the input to `place`, which this core
 // has to fetch from the other one, but once.
 void DirectRun::passOn(const Part& out, char* place, const Part& in) {
+  const size_t both = std::min(out.bytes, in.bytes);
   const size_t bytes = std::max(out.bytes, in.bytes);
   const bool isLong = bytes_ > kLongBytes;
-  claimedInSteps(place, bytes, kStep, [&](size_t done, size_t) {
-    copyStep(output_ + out.begin + done, place + done,
-             lengthOf(done / kStep, kStep, out.bytes), isLong);
-    copyStep(place + done, input_ + in.begin + done,
-             lengthOf(done / kStep, kStep, in.bytes), isLong);
+  claimedInSteps(place, bytes, kStep, [&](size_t done, size_t length) {
+    char* const to = output_ + out.begin + done;
+    const char* const from = input_ + in.begin + done;
+    if (!isLong && done + length <= both) {
+      return internal::exchange(to, place + done, from, length);
+    }
+    copyStep(to, place + done, lengthOf(done / kStep, kStep, out.bytes),
+             isLong);
+    copyStep(place + done, from, lengthOf(done / kStep, kStep, in.bytes),
+             isLong);
   });
 }
 
@@ -138,23 +144,25 @@ void DirectRun::passOn(const Part& out, char* place, const Part& in) {
 // place.
 void DirectRun::reduceAway(const Part& part, char* theirs) {
   const bool isKnown = reduce_.kernel != nullptr;
+  const bool isLong = bytes_ > kLongBytes;
   const size_t block = whole(isKnown ? kStep : kBlock);
   claimedInSteps(theirs, part.bytes, block, [&](size_t done, size_t length) {
     const char* const own = input_ + part.begin + done;
     char* const output = output_ + part.begin + done;
     char* const sum = theirs + done;
-    if (rank_ == 1) {
-      reduce_(sum, sum, own, length);
-    } else if (isKnown) {
-      reduce_(sum, own, sum, length);
+    const char* const left = rank_ == 0 ? own : sum;
+    const char* const right = rank_ == 0 ? sum : own;
+    if (isKnown && !isLong) {
+      reduce_.toBoth(sum, output, left, right, length);
+    } else if (isKnown || rank_ == 1) {
+      reduce_(sum, left, right, length);
+      copyStep(output, sum, length, isLong);
     } else {
       // A function may use up its left operand, which the caller keeps.
       copy(output, own, length);
       reduce_(output, output, sum, length);
       copy(sum, output, length);
-      return;
     }
-    copyStep(output, sum, length, bytes_ > kLongBytes);
   });
 }
 

@@ -21,10 +21,15 @@ struct Reducer {
 
   void operator()(void* c, const void* a, const void* b, size_t bytes) const {
     if (kernel != nullptr) {
-      kernel(c, a, b, bytes / elementSize);
+      kernel(c, a, b, bytes / elementSize, nullptr);
     } else if (function != nullptr) {
       (*function)(c, a, b, bytes / elementSize);
     }
+  }
+  // REQUIRES: a kernel. The result to both places.
+  void toBoth(void* c, void* also, const void* a, const void* b,
+              size_t bytes) const {
+    kernel(c, a, b, bytes / elementSize, also);
   }
 };
 

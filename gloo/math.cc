@@ -4,15 +4,15 @@
 
 GLOO_NAMESPACE_BEGIN
 
-#define GLOO_DEFINE_REDUCTION(T, operation, reduction)                 \
-  template <>                                                          \
-  void operation<T>(void* c, const void* a, const void* b, size_t n) { \
-    internal::kernelFor(internal::elementTypeOf<T>(),                  \
-                        internal::Reduction::reduction)(c, a, b, n);   \
-  }                                                                    \
-  template <>                                                          \
-  void operation<T>(T * a, const T* b, size_t n) {                     \
-    operation<T>(static_cast<void*>(a), a, b, n);                      \
+#define GLOO_DEFINE_REDUCTION(T, operation, reduction)                        \
+  template <>                                                                 \
+  void operation<T>(void* c, const void* a, const void* b, size_t n) {        \
+    internal::kernelFor(internal::elementTypeOf<T>(),                         \
+                        internal::Reduction::reduction)(c, a, b, n, nullptr); \
+  }                                                                           \
+  template <>                                                                 \
+  void operation<T>(T * a, const T* b, size_t n) {                            \
+    operation<T>(static_cast<void*>(a), a, b, n);                             \
   }
 #define GLOO_DEFINE_SUMS(T)           \
   GLOO_DEFINE_REDUCTION(T, sum, kSum) \

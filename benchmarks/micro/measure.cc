@@ -99,7 +99,9 @@ Measurement measure(const Subject& subject) {
   }
   const auto kernel = internal::kernelFor(subject.type, subject.reduction);
   const auto loop = scalarLoop(subject.type, subject.reduction);
-  const auto reduce = [&] { kernel(c.data(), a.data(), b.data(), elements); };
+  const auto reduce = [&] {
+    kernel(c.data(), a.data(), b.data(), elements, nullptr);
+  };
   const auto scalar = [&] { loop(c.data(), a.data(), b.data(), elements); };
   const auto copy = [&] { std::memcpy(to.data(), from.data(), from.size()); };
 

@@ -41,7 +41,7 @@ std::string describeSpeedup(const Subject& subject, const Measurement& result);
 
 // c[i] = a[i] op b[i], one element at a time and compiled without
 // vectorisation; null where there is none.
-internal::Kernel scalarLoop(internal::ElementType type,
-                            internal::Reduction reduction);
+using Loop = void (*)(void* c, const void* a, const void* b, size_t elements);
+Loop scalarLoop(internal::ElementType type, internal::Reduction reduction);
 
 }  // namespace gloo::micro

@@ -7,7 +7,6 @@ namespace gloo::micro {
 namespace {
 
 using internal::ElementType;
-using internal::Kernel;
 using internal::Reduction;
 
 struct Add {
@@ -46,7 +45,7 @@ void loop(void* c, const void* a, const void* b, size_t elements) {
 }
 
 template <typename T>
-Kernel loopFor(Reduction reduction) {
+Loop loopFor(Reduction reduction) {
   switch (reduction) {
     case Reduction::kSum:
       return &loop<T, Add>;
@@ -61,7 +60,7 @@ Kernel loopFor(Reduction reduction) {
 
 }  // namespace
 
-Kernel scalarLoop(ElementType type, Reduction reduction) {
+Loop scalarLoop(ElementType type, Reduction reduction) {
   switch (type) {
     case ElementType::kFloat16:
       return loopFor<float16>(reduction);

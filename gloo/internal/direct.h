@@ -106,7 +106,7 @@ class GLOO_API Lane {
   bool crowded() const { return crowded_; }
 
   // The round that this rank published last.
-  uint64_t round() const { return round_; }
+  uint64_t round() const { return round_.load(std::memory_order_relaxed); }
   // The last one that all ranks have published, as far as this rank has looked.
   uint64_t seen() const { return seen_; }
   void setSeen(uint64_t round) { seen_ = round; }
@@ -114,10 +114,11 @@ class GLOO_API Lane {
     return lines_[2 * static_cast<size_t>(rank) + (round & 1)];
   }
   // A hint, before an operation is in the lane: this rank's line of its first
-  // round is about to be written, which somebody else has read last.
+  // round is about to be written, which somebody else has read last. From any
+  // thread.
   void fetchNextLine() const {
     const auto* const bytes =
-        reinterpret_cast<const char*>(&line(rank_, round_ + 1));
+        reinterpret_cast<const char*>(&line(rank_, round() + 1));
     fetchToWrite(bytes);
     fetchToWrite(bytes + sizeof(LaneLine) / 2);
   }
@@ -178,7 +179,7 @@ class GLOO_API Lane {
   // The next round, which must be round() + 1; check and payload of the line
   // are written.
   void publish(uint64_t round) {
-    round_ = round;
+    round_.store(round, std::memory_order_relaxed);
     if (crowded_) {
       noteCore();
     }
@@ -329,7 +330,8 @@ class GLOO_API Lane {
   std::atomic<uint32_t>* cores_ = nullptr;  // where each rank was seen last
   uint32_t core_ = UINT32_MAX;              // this one
   const std::atomic<bool>* failed_ = nullptr;
-  uint64_t round_ = 0;
+  // Written by the thread that is in the lane.
+  std::atomic<uint64_t> round_{0};
   uint64_t seen_ = 0;
   bool swapped_[2] = {false, false};  // slotBetween(), by half
   Said said_[2];

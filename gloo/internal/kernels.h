@@ -88,19 +88,26 @@ constexpr bool isComplex(ElementType type) {
   return type == ElementType::kComplex64 || type == ElementType::kComplex128;
 }
 
-// c[i] = a[i] op b[i] for 0 <= i < elements. c may be equal to a or to b, and
-// must not overlap them otherwise. Any alignment. Thread-safe.
+// c[i] = a[i] op b[i] for 0 <= i < elements, and also[i] the same, unless it is
+// null: that costs less than to copy c. Each of the two may be equal to a or to
+// b, and must not overlap them, nor the other, otherwise. Any alignment.
+// Thread-safe.
 //
 // The bits of the result depend on the operands alone, not on the processor:
 // integers wrap around; float16 and bfloat16 are computed as float and rounded
 // once, to nearest even; every NaN result is the positive quiet NaN without
 // payload; minimum and maximum are NaN if either operand is, and -0 < +0. A
 // complex product is (ac - bd) + (ad + bc)i, each operation rounded.
-using Kernel = void (*)(void* c, const void* a, const void* b, size_t elements);
+using Kernel = void (*)(void* c, const void* a, const void* b, size_t elements,
+                        void* also);
 
 // Null if there is none (unknown types; minimum and maximum of complex). The
 // kernel of kAverage is that of kSum.
 GLOO_API Kernel kernelFor(ElementType type, Reduction reduction);
+
+// out[i] = place[i], and then place[i] = in[i], for 0 <= i < bytes. They do not
+// overlap. Less work than two copies where `place` comes from afar.
+GLOO_API void exchange(char* out, char* place, const char* in, size_t bytes);
 
 // data[i] /= divisor, rounded like a kernel: the end of an average.
 using DivideKernel = void (*)(void* data, size_t elements, size_t divisor);

@@ -22,5 +22,8 @@ DivideKernel findFloatDivide(ElementType type);  // and complex
 DivideKernel findFloat16Divide(ElementType type);
 DivideKernel findBfloat16Divide(ElementType type);
 
+// See internal::exchange().
+void exchange(char* out, char* place, const char* in, size_t bytes);
+
 }  // namespace reductions
 GLOO_NAMESPACE_END

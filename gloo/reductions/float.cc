@@ -181,7 +181,7 @@ void divide(void* data, size_t elements, size_t divisor) {
   Divide<T> operation;
   operation.divisor = static_cast<T>(divisor);
   auto* values = static_cast<T*>(data);
-  transform(operation, values, values, values, elements * kParts);
+  transform(operation, OnePlace<T>{values}, values, values, elements * kParts);
 }
 
 template <typename T>

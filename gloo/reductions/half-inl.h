@@ -144,7 +144,7 @@ void divide(void* data, size_t elements, size_t divisor) {
   Computed<F, DivideBy> operation;
   operation.arithmetic.divisor = static_cast<float>(divisor);
   auto* values = static_cast<uint16_t*>(data);
-  transform(operation, values, values, values, elements);
+  transform(operation, OnePlace<uint16_t>{values}, values, values, elements);
 }
 
 }  // namespace half

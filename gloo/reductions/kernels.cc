@@ -104,6 +104,10 @@ Kernel kernelFor(ElementType type, Reduction reduction) {
   }
 }
 
+void exchange(char* out, char* place, const char* in, size_t bytes) {
+  reductions::exchange(out, place, in, bytes);
+}
+
 DivideKernel divideKernelFor(ElementType type) {
   switch (type) {
     case ElementType::kFloat16:

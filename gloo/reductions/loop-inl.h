@@ -8,6 +8,7 @@
 // a correction has instead of vector()
 //   plain(d, a, b), corrected(d, r)
 //   good(d, r0, r1, r2, r3)            whether plain() is right for these four
+// Results go to one place or to two.
 
 // Included once per target: foreach_target.h toggles HWY_TARGET_TOGGLE.
 #if defined(GLOO_REDUCTIONS_LOOP_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -22,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "gloo/config.h"
 #include "gloo/reductions/find.h"
@@ -32,18 +34,58 @@ namespace reductions {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// Where results go.
+template <typename T>
+struct OnePlace {
+  OnePlace operator+(size_t i) const { return {c + i}; }
+  void copy(const T* from, size_t elements) const {
+    std::memcpy(c, from, elements * sizeof(T));
+  }
+#if HWY_TARGET != HWY_SCALAR
+  template <class D, class V>
+  HWY_INLINE void store(D d, V result) const {
+    hn::StoreU(result, d, c);
+  }
+  template <class D, class V, class M>
+  HWY_INLINE void store(D d, V result, M mask) const {
+    hn::BlendedStore(result, mask, d, c);
+  }
+#endif
+
+  T* c;
+};
+
+template <typename T>
+struct TwoPlaces {
+  TwoPlaces operator+(size_t i) const { return {c + i, also + i}; }
+  void copy(const T* from, size_t elements) const {
+    OnePlace<T>{c}.copy(from, elements);
+    OnePlace<T>{also}.copy(from, elements);
+  }
+#if HWY_TARGET != HWY_SCALAR
+  template <class D, class V, class... M>
+  HWY_INLINE void store(D d, V result, M... mask) const {
+    OnePlace<T>{c}.store(d, result, mask...);
+    OnePlace<T>{also}.store(d, result, mask...);
+  }
+#endif
+
+  T* c;
+  T* also;
+};
+
 #if HWY_TARGET == HWY_SCALAR
 
-template <class Operation, typename T>
-void transform(const Operation& operation, T* c, const T* a, const T* b,
-               size_t elements) {
+template <class Operation, class Places, typename T>
+void transform(const Operation& operation, const Places& places, const T* a,
+               const T* b, size_t elements) {
   for (size_t i = 0; i < elements; i += Operation::kGroup) {
     T left[Operation::kGroup];
     T right[Operation::kGroup];
     std::memcpy(left, a + i, sizeof(left));
     std::memcpy(right, b + i, sizeof(right));
     operation.scalar(left, right);
-    std::memcpy(c + i, left, sizeof(left));
+    (places + i).copy(left, Operation::kGroup);
   }
 }
 
@@ -68,26 +110,29 @@ template <class Operation, class D, class V>
 HWY_INLINE V apply(const Operation& operation, D d, V a, V b) {
   const V result = plainOf(operation, d, a, b);
   if constexpr (Corrects<Operation, D, V>) {
-    return operation.corrected(d, result);
-  } else {
-    return result;
+    if (HWY_UNLIKELY(!operation.good(d, result, result, result, result))) {
+      return operation.corrected(d, result);
+    }
   }
+  return result;
 }
 
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
 // Masked accesses touch no memory outside the mask.
-template <class Operation, class D, typename T>
-HWY_INLINE void transformPart(const Operation& operation, D d, T* c, const T* a,
-                              const T* b, size_t elements) {
+template <class Operation, class D, class Places, typename T>
+HWY_INLINE void transformPart(const Operation& operation, D d,
+                              const Places& places, const T* a, const T* b,
+                              size_t elements) {
   const auto mask = hn::FirstN(d, elements);
   const auto left = hn::MaskedLoad(mask, d, a);
   const auto right = hn::MaskedLoad(mask, d, b);
-  hn::BlendedStore(apply(operation, d, left, right), mask, d, c);
+  places.store(d, apply(operation, d, left, right), mask);
 }
 #else
-template <class Operation, class D, typename T>
-HWY_INLINE void transformPart(const Operation& operation, D d, T* c, const T* a,
-                              const T* b, size_t elements) {
+template <class Operation, class D, class Places, typename T>
+HWY_INLINE void transformPart(const Operation& operation, D d,
+                              const Places& places, const T* a, const T* b,
+                              size_t elements) {
   HWY_ALIGN T left[hn::MaxLanes(D())] = {};
   HWY_ALIGN T right[hn::MaxLanes(D())] = {};
   std::memcpy(left, a, elements * sizeof(T));
@@ -95,7 +140,7 @@ HWY_INLINE void transformPart(const Operation& operation, D d, T* c, const T* a,
   const auto result =
       apply(operation, d, hn::Load(d, left), hn::Load(d, right));
   hn::Store(result, d, left);
-  std::memcpy(c, left, elements * sizeof(T));
+  places.copy(left, elements);
 }
 #endif
 
@@ -114,9 +159,9 @@ HWY_INLINE size_t elementsToAlign(const T* c, size_t lanes, size_t elements) {
 
 // Four at a time: all loads before the first store, because c may be a or b and
 // the compiler would have to wait for each store.
-template <class Operation, class D, typename T>
-HWY_INLINE void transformFour(const Operation& operation, D d, T* c, const T* a,
-                              const T* b) {
+template <class Operation, class D, class Places, typename T>
+HWY_INLINE void transformFour(const Operation& operation, D d,
+                              const Places& places, const T* a, const T* b) {
   const size_t lanes = hn::Lanes(d);
   const auto a0 = hn::LoadU(d, a);
   const auto a1 = hn::LoadU(d, a + lanes);
@@ -138,31 +183,36 @@ HWY_INLINE void transformFour(const Operation& operation, D d, T* c, const T* a,
       r3 = operation.corrected(d, r3);
     }
   }
-  hn::StoreU(r0, d, c);
-  hn::StoreU(r1, d, c + lanes);
-  hn::StoreU(r2, d, c + 2 * lanes);
-  hn::StoreU(r3, d, c + 3 * lanes);
+  places.store(d, r0);
+  (places + lanes).store(d, r1);
+  (places + 2 * lanes).store(d, r2);
+  (places + 3 * lanes).store(d, r3);
 }
 
-template <class Operation, typename T>
-void transform(const Operation& operation, T* c, const T* a, const T* b,
-               size_t elements) {
+template <class Operation, class Places, typename T>
+void transform(const Operation& operation, const Places& places, const T* a,
+               const T* b, size_t elements) {
   const typename Operation::Tag d;
   const size_t lanes = hn::Lanes(d);
-  size_t i = elementsToAlign<Operation>(c, lanes, elements);
+  size_t i = elementsToAlign<Operation>(places.c, lanes, elements);
   if (i > 0) {
-    transformPart(operation, d, c, a, b, i);
+    transformPart(operation, d, places, a, b, i);
   }
-  for (; i + 4 * lanes <= elements; i += 4 * lanes) {
-    transformFour(operation, d, c + i, a + i, b + i);
+  // Of the two, one has come from another core: four lines of each at a time
+  // take more time than one. Measured with 2 ranks, allreduce of 1 MiB: 89 us,
+  // and 85.
+  if constexpr (std::is_same_v<Places, OnePlace<T>>) {
+    for (; i + 4 * lanes <= elements; i += 4 * lanes) {
+      transformFour(operation, d, places + i, a + i, b + i);
+    }
   }
   for (; i + lanes <= elements; i += lanes) {
     const auto left = hn::LoadU(d, a + i);
     const auto right = hn::LoadU(d, b + i);
-    hn::StoreU(apply(operation, d, left, right), d, c + i);
+    (places + i).store(d, apply(operation, d, left, right));
   }
   if (i < elements) {
-    transformPart(operation, d, c + i, a + i, b + i, elements - i);
+    transformPart(operation, d, places + i, a + i, b + i, elements - i);
   }
 }
 
@@ -170,10 +220,18 @@ void transform(const Operation& operation, T* c, const T* a, const T* b,
 
 // As a kernel: `elements` are groups.
 template <class Operation>
-void reduce(void* c, const void* a, const void* b, size_t elements) {
+void reduce(void* c, const void* a, const void* b, size_t elements,
+            void* also) {
   using T = hn::TFromD<typename Operation::Tag>;
-  transform(Operation(), static_cast<T*>(c), static_cast<const T*>(a),
-            static_cast<const T*>(b), elements * Operation::kGroup);
+  const auto* const left = static_cast<const T*>(a);
+  const auto* const right = static_cast<const T*>(b);
+  const size_t n = elements * Operation::kGroup;
+  if (also == nullptr) {
+    transform(Operation(), OnePlace<T>{static_cast<T*>(c)}, left, right, n);
+  } else {
+    const TwoPlaces<T> both{static_cast<T*>(c), static_cast<T*>(also)};
+    transform(Operation(), both, left, right, n);
+  }
 }
 
 }  // namespace HWY_NAMESPACE

@@ -81,7 +81,8 @@ TEST_P(HalfKernels, EveryValueIsComputedAsFloatAndRoundedOnce) {
     forEachTarget(
         [&, type = type, reduction = reduction](const std::string& name) {
           Bits c(kValues);
-          kernelFor(type, reduction)(c.data(), a.data(), b.data(), kValues);
+          kernelFor(type, reduction)(c.data(), a.data(), b.data(), kValues,
+                                     nullptr);
           for (size_t i = 0; i < kValues; i++) {
             ASSERT_EQ(c[i], expected[i])
                 << name << ": " << a[i] << " and " << sample;

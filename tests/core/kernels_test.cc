@@ -19,6 +19,7 @@ namespace {
 using gloo::internal::divideKernelFor;
 using gloo::internal::elementBytes;
 using gloo::internal::ElementType;
+using gloo::internal::exchange;
 using gloo::internal::Kernel;
 using gloo::internal::kernelFor;
 using gloo::internal::Reduction;
@@ -109,7 +110,7 @@ TEST_P(Kernels, ManyElementsHaveTheReferencesBitsOnEveryTarget) {
   const Bytes expected = expectedFor(GetParam(), a, b);
   forEachTarget([&](const std::string& name) {
     Bytes c(a.size());
-    kernel()(c.data(), a.data(), b.data(), kElements);
+    kernel()(c.data(), a.data(), b.data(), kElements, nullptr);
     EXPECT_TRUE(c == expected) << name;
   });
 }
@@ -126,7 +127,7 @@ TEST_P(Kernels, EveryLengthLeavesWhatIsBesideTheResultAlone) {
       Bytes c(bytes + 2 * kGuard, 0xa5);
       Bytes expected = c;
       std::copy(all.begin(), all.begin() + bytes, expected.begin() + kGuard);
-      kernel()(c.data() + kGuard, a.data(), b.data(), elements);
+      kernel()(c.data() + kGuard, a.data(), b.data(), elements, nullptr);
       ASSERT_TRUE(c == expected) << name << ": " << elements << " elements";
     }
   });
@@ -140,12 +141,51 @@ TEST_P(Kernels, TheResultMayBeEitherOperand) {
   const Bytes twice = expectedFor(GetParam(), a, a);
   forEachTarget([&](const std::string& name) {
     Bytes left = a, right = b, both = a;
-    kernel()(left.data(), left.data(), b.data(), kElements);
-    kernel()(right.data(), a.data(), right.data(), kElements);
-    kernel()(both.data(), both.data(), both.data(), kElements);
+    kernel()(left.data(), left.data(), b.data(), kElements, nullptr);
+    kernel()(right.data(), a.data(), right.data(), kElements, nullptr);
+    kernel()(both.data(), both.data(), both.data(), kElements, nullptr);
     EXPECT_TRUE(left == expected) << name;
     EXPECT_TRUE(right == expected) << name;
     EXPECT_TRUE(both == twice) << name;
+  });
+}
+
+TEST_P(Kernels, ASecondResultIsTheSameAndAsLong) {
+  constexpr size_t kMost = 300;
+  constexpr size_t kGuard = 128;
+  const Bytes a = randomBytes(GetParam().type, kMost * step(), 9);
+  const Bytes b = randomBytes(GetParam().type, kMost * step(), 10);
+  const Bytes all = expectedFor(GetParam(), a, b);
+  forEachTarget([&](const std::string& name) {
+    for (size_t elements = 0; elements <= kMost; elements++) {
+      const size_t bytes = elements * step();
+      Bytes c(bytes + 2 * kGuard, 0xa5);
+      Bytes expected = c;
+      std::copy(all.begin(), all.begin() + bytes, expected.begin() + kGuard);
+      Bytes also = c;
+      also.insert(also.begin(), 0xa5);  // of another alignment
+      kernel()(c.data() + kGuard, a.data(), b.data(), elements,
+               also.data() + 1 + kGuard);
+      ASSERT_TRUE(c == expected) << name << ": " << elements << " elements";
+      also.erase(also.begin());
+      ASSERT_TRUE(also == expected) << name << ": " << elements << " elements";
+    }
+  });
+}
+
+TEST_P(Kernels, BothResultsMayBeTheOperands) {
+  constexpr size_t kElements = 3001;
+  const Bytes a = randomBytes(GetParam().type, kElements * step(), 11);
+  const Bytes b = randomBytes(GetParam().type, kElements * step(), 12);
+  const Bytes expected = expectedFor(GetParam(), a, b);
+  forEachTarget([&](const std::string& name) {
+    for (const bool swapped : {false, true}) {
+      Bytes left = a, right = b;
+      kernel()(swapped ? right.data() : left.data(), left.data(), right.data(),
+               kElements, swapped ? left.data() : right.data());
+      EXPECT_TRUE(left == expected) << name;
+      EXPECT_TRUE(right == expected) << name;
+    }
   });
 }
 
@@ -160,7 +200,7 @@ TEST_P(Kernels, AnyAlignmentWorks) {
       left.insert(left.end(), a.begin(), a.end());
       right.insert(right.end(), b.begin(), b.end());
       kernel()(c.data() + shift, left.data() + shift, right.data() + shift + 3,
-               kElements);
+               kElements, nullptr);
       ASSERT_EQ(std::memcmp(c.data() + shift, expected.data(), a.size()), 0)
           << name << ": " << shift << " bytes";
     }
@@ -192,6 +232,30 @@ TEST(KernelTable, FourteenTypesWithFourReductionsButForComplex) {
 TEST(KernelTable, AverageIsTheSumUntilItIsDivided) {
   EXPECT_EQ(kernelFor(ElementType::kFloat64, Reduction::kAverage),
             kernelFor(ElementType::kFloat64, Reduction::kSum));
+}
+
+TEST(Exchange, MovesOutWhatLayThereAndInWhatIsNew) {
+  constexpr size_t kMost = 700;
+  constexpr size_t kGuard = 128;
+  const Bytes was = randomBytes(ElementType::kUint8, kMost, 1);
+  const Bytes in = randomBytes(ElementType::kUint8, kMost, 2);
+  forEachTarget([&](const std::string& name) {
+    for (size_t bytes = 0; bytes <= kMost; bytes++) {
+      const auto count = static_cast<std::ptrdiff_t>(bytes);
+      const auto guarded = [&](const Bytes& what) {
+        Bytes all(bytes + 2 * kGuard, 0xa5);
+        std::copy(what.begin(), what.begin() + count, all.begin() + kGuard);
+        return all;
+      };
+      Bytes out(bytes + 2 * kGuard, 0xa5);
+      Bytes place = guarded(was);
+      exchange(reinterpret_cast<char*>(out.data() + kGuard),
+               reinterpret_cast<char*>(place.data() + kGuard),
+               reinterpret_cast<const char*>(in.data()), bytes);
+      ASSERT_TRUE(out == guarded(was)) << name << ": " << bytes;
+      ASSERT_TRUE(place == guarded(in)) << name << ": " << bytes;
+    }
+  });
 }
 
 TEST(DivideKernel, FloatsAndDoublesAreDividedCorrectlyRounded) {

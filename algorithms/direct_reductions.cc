@@ -33,8 +33,8 @@ void DirectRun::combineInputs(char* target, size_t at, size_t bytes) const {
       bytes);
 }
 
-// A target may be one of the operands. Kernels allow that with two of them;
-// otherwise the block is reduced in memory of this thread's.
+// Targets may be operands. Kernels allow that with two of them; otherwise the
+// block is reduced in memory of this thread's.
 void DirectRun::combineInPlace(size_t at, size_t bytes) const {
   if (size_ == 2 && reduce_.kernel != nullptr && outputs_[0] != nullptr &&
       outputs_[1] != nullptr) {

@@ -26,7 +26,7 @@ struct Reducer {
       (*function)(c, a, b, bytes / elementSize);
     }
   }
-  // REQUIRES: a kernel. The result to both places.
+  // REQUIRES: a kernel, of a reduction. The result to both places.
   void toBoth(void* c, void* also, const void* a, const void* b,
               size_t bytes) const {
     kernel(c, a, b, bytes / elementSize, also);

@@ -16,22 +16,19 @@ namespace HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-void moveInAndOut(char* out, char* place, const char* in, size_t bytes) {
+void moveInAndOut(uint8_t* out, uint8_t* place, const uint8_t* in,
+                  size_t bytes) {
+  size_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
   const hn::ScalableTag<uint8_t> d;
   const size_t lanes = hn::Lanes(d);
-  const auto load = [d](const char* from) {
-    return hn::LoadU(d, reinterpret_cast<const uint8_t*>(from));
-  };
-  const auto store = [d](const auto& vector, char* to) {
-    hn::StoreU(vector, d, reinterpret_cast<uint8_t*>(to));
-  };
-  size_t i = 0;
   for (; i + lanes <= bytes; i += lanes) {
-    const auto old = load(place + i);
-    const auto fresh = load(in + i);
-    store(old, out + i);
-    store(fresh, place + i);
+    const auto old = hn::LoadU(d, place + i);
+    const auto fresh = hn::LoadU(d, in + i);
+    hn::StoreU(old, d, out + i);
+    hn::StoreU(fresh, d, place + i);
   }
+#endif
   if (i < bytes) {
     std::memcpy(out + i, place + i, bytes - i);
     std::memcpy(place + i, in + i, bytes - i);
@@ -51,7 +48,9 @@ namespace reductions {
 HWY_EXPORT(moveInAndOut);
 
 void exchange(char* out, char* place, const char* in, size_t bytes) {
-  HWY_DYNAMIC_DISPATCH(moveInAndOut)(out, place, in, bytes);
+  HWY_DYNAMIC_DISPATCH(moveInAndOut)
+  (reinterpret_cast<uint8_t*>(out), reinterpret_cast<uint8_t*>(place),
+   reinterpret_cast<const uint8_t*>(in), bytes);
 }
 
 }  // namespace reductions

@@ -22,7 +22,7 @@ DivideKernel findFloatDivide(ElementType type);  // and complex
 DivideKernel findFloat16Divide(ElementType type);
 DivideKernel findBfloat16Divide(ElementType type);
 
-// See internal::exchange().
+// internal::exchange(), likewise.
 void exchange(char* out, char* place, const char* in, size_t bytes);
 
 }  // namespace reductions

@@ -159,9 +159,9 @@ HWY_INLINE size_t elementsToAlign(const T* c, size_t lanes, size_t elements) {
 
 // Four at a time: all loads before the first store, because c may be a or b and
 // the compiler would have to wait for each store.
-template <class Operation, class D, class Places, typename T>
-HWY_INLINE void transformFour(const Operation& operation, D d,
-                              const Places& places, const T* a, const T* b) {
+template <class Operation, class D, typename T>
+HWY_INLINE void transformFour(const Operation& operation, D d, T* c, const T* a,
+                              const T* b) {
   const size_t lanes = hn::Lanes(d);
   const auto a0 = hn::LoadU(d, a);
   const auto a1 = hn::LoadU(d, a + lanes);
@@ -183,10 +183,10 @@ HWY_INLINE void transformFour(const Operation& operation, D d,
       r3 = operation.corrected(d, r3);
     }
   }
-  places.store(d, r0);
-  (places + lanes).store(d, r1);
-  (places + 2 * lanes).store(d, r2);
-  (places + 3 * lanes).store(d, r3);
+  hn::StoreU(r0, d, c);
+  hn::StoreU(r1, d, c + lanes);
+  hn::StoreU(r2, d, c + 2 * lanes);
+  hn::StoreU(r3, d, c + 3 * lanes);
 }
 
 template <class Operation, class Places, typename T>
@@ -203,7 +203,7 @@ void transform(const Operation& operation, const Places& places, const T* a,
   // and 85.
   if constexpr (std::is_same_v<Places, OnePlace<T>>) {
     for (; i + 4 * lanes <= elements; i += 4 * lanes) {
-      transformFour(operation, d, places + i, a + i, b + i);
+      transformFour(operation, d, places.c + i, a + i, b + i);
     }
   }
   for (; i + lanes <= elements; i += lanes) {

@@ -186,6 +186,14 @@ TEST_P(Kernels, BothResultsMayBeTheOperands) {
       EXPECT_TRUE(left == expected) << name;
       EXPECT_TRUE(right == expected) << name;
     }
+    for (Bytes result : {a, b}) {  // one of them
+      Bytes elsewhere(a.size());
+      const bool isLeft = result == a;
+      kernel()(result.data(), isLeft ? result.data() : a.data(),
+               isLeft ? b.data() : result.data(), kElements, elsewhere.data());
+      EXPECT_TRUE(result == expected) << name;
+      EXPECT_TRUE(elsewhere == expected) << name;
+    }
   });
 }
 

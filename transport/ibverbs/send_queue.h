@@ -26,12 +26,12 @@
 GLOO_NAMESPACE_BEGIN
 namespace transport::ibverbs {
 
-// Immediates of SENDs: without bytes, what the links say to each other;
+// Immediates of SENDs. Without bytes, what the links say to each other:
 constexpr uint32_t kCreditsImmediate = 0;              // plus the number
 constexpr uint32_t kEndImmediate = uint32_t{1} << 31;  // no frame follows
-// with them, an eager message without its head, which is by so much another
-// one than that of the message before: plus link credits, a HeadDelta's `seen`
-// and whether it is of the next operation.
+// With them, of an eager message without its head, which differs by so much
+// from the one before: plus link credits, a HeadDelta's `seen`, and whether it
+// is of the next operation.
 constexpr uint32_t kHeadlessImmediate = uint32_t{1} << 30;
 constexpr int kSeenShift = 16;
 constexpr uint32_t kNextOperation = uint32_t{1} << 24;
@@ -173,7 +173,7 @@ class SendQueue {
   uint16_t takeOwed() {
     return static_cast<uint16_t>(receives_.takeOwed(UINT16_MAX));
   }
-  std::optional<uint32_t> deltaTo(const base::FrameHeader& header);
+  std::optional<uint32_t> deltaTo(const Item& item);
   void describe(const Item& item, uint32_t immediate, ibv_send_wr& request);
   void signal(uint32_t at);
   void post();
@@ -201,8 +201,8 @@ class SendQueue {
   uint32_t first_ = 0;
   uint32_t count_ = 0;
 
-  // That the peer knows: of the last eager message but for the inlined ones,
-  // whose short heads cost less than to remember them.
+  // That the peer knows: of the last eager message that had no short head.
+  // Those cost less than to remember them.
   base::ShortMessage lastHead_;
 
   // Prepared, to be posted with one doorbell. Each has its own place.

@@ -75,7 +75,7 @@ uint32_t SendQueue::fill(const Item& item, uint32_t at, Posted& posted) {
   uint32_t immediate = base::kNoImmediate;
   if (head == base::kShortHeadBytes) {
     base::encodeShort(base::shortOf(*item.header), takeOwed(), to);
-  } else if (const auto delta = deltaTo(*item.header)) {
+  } else if (const auto delta = deltaTo(item)) {
     head = 0;
     immediate = *delta + takeOwed();
   } else {
@@ -89,14 +89,15 @@ uint32_t SendQueue::fill(const Item& item, uint32_t at, Posted& posted) {
   return immediate;
 }
 
-// The immediate of a frame that needs no head. Remembers what has one.
-std::optional<uint32_t> SendQueue::deltaTo(const FrameHeader& header) {
-  if (!base::fitsShortHead(header)) {
+// The immediate of a frame that needs no head. Remembers that one; the peer has
+// either been sent it or knows it now.
+std::optional<uint32_t> SendQueue::deltaTo(const Item& item) {
+  if (!base::fitsShortHead(*item.header)) {
     return std::nullopt;
   }
-  const base::ShortMessage message = base::shortOf(header);
+  const base::ShortMessage message = base::shortOf(*item.header);
   const auto delta = base::deltaOf(std::exchange(lastHead_, message), message);
-  if (!delta) {
+  if (!delta || fitsInline(item.bytes)) {  // a slot was taken, with a head
     return std::nullopt;
   }
   return kHeadlessImmediate + (uint32_t{delta->seen} << kSeenShift) +

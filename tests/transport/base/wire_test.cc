@@ -80,7 +80,7 @@ std::vector<char> bytesOf(const FrameHeader& header) {
 }
 
 // These were made by another program from the prose of wire.h: what is on the
-// wire must not change while the version is 7.
+// wire must not change while the version is 8.
 const char* const kGoldenHello =
     "474c4f3156000000d78bdb5408000302040302010200000005000000f9ffffff"
     "1817161514131211282726252423222138373635343332314847464544434241"

@@ -107,9 +107,8 @@ TEST_F(VerbsHeadsTest, AnyOtherMessageHasOne) {
   }
 }
 
-// What goes in the work request itself has a head, and neither end remembers
-// it.
-TEST_F(VerbsHeadsTest, InlinedMessagesAreNotCounted) {
+// Neither end remembers those.
+TEST_F(VerbsHeadsTest, MessagesWithAShortHeadAreNotCounted) {
   FrameHeader h = someMessage();
   travels(h);
   FrameHeader inlined = h;
@@ -119,6 +118,58 @@ TEST_F(VerbsHeadsTest, InlinedMessagesAreNotCounted) {
   EXPECT_EQ(travels(inlined), base::kShortHeadBytes + 4);
   h.number++;
   EXPECT_EQ(travels(h), kBytes);
+}
+
+// Which fits the work request, while a head with it does not: it takes a slot.
+TEST_F(VerbsHeadsTest, APayloadThatCanBeInlinedHasAHead) {
+  const auto inlined = static_cast<uint32_t>(attr().inlineBytes);
+  FrameHeader h = someMessage();
+  travels(h);
+  for (const uint32_t bytes : {inlined - 31, inlined}) {
+    h.number++;
+    h.bytes = h.payloadBytes = bytes;
+    EXPECT_EQ(travels(h), FrameHeader::kBytes + bytes);
+  }
+  h.number++;
+  h.bytes = h.payloadBytes = inlined + 1;
+  EXPECT_EQ(travels(h), inlined + 1);
+}
+
+// As if it had followed a message whose head is all zeros.
+TEST_F(VerbsHeadsTest, TheFirstMessageMayHaveNone) {
+  FrameHeader h;
+  h.type = base::FrameType::kData;
+  h.flags = base::kFirst | base::kLast;
+  h.number = 1;
+  h.bytes = h.payloadBytes = kBytes;
+  EXPECT_EQ(travels(h), kBytes);
+}
+
+TEST_F(VerbsHeadsTest, TheLinksCreditsTravelWithoutAHead) {
+  const std::vector<char> payload(kBytes, 'x');
+  const uint32_t all = peer_->shape().credits;
+  FrameHeader h = someMessage();
+  travels(h);
+  int token = 0;
+  for (uint32_t i = 0; i < all; i++) {
+    EXPECT_TRUE(link_->send(h, payload.data(), &token)) << i;
+    poller_.poll();
+  }
+  EXPECT_FALSE(link_->send(h, payload.data(), &token));
+  for (uint32_t slot = 0; slot < all; slot++) {
+    (void)peer_->receives().consumed(slot);
+  }
+  h.number++;
+  EXPECT_EQ(travels(h), kBytes);
+  EXPECT_TRUE(link_->flushed());
+}
+
+TEST_F(VerbsHeadsTest, MoreCreditsThanThereAreEndTheLink) {
+  fake_.deliverImmediate(fake_.queuePairs().back(), kHeadlessImmediate + 1,
+                         IBV_WC_RECV);
+  poller_.poll();
+  ASSERT_FALSE(handler_.heard.empty());
+  EXPECT_THAT(handler_.heard.back(), HasSubstr("more credits"));
 }
 
 // One that waits for credit is filled when it leaves, behind what left before.
@@ -149,7 +200,7 @@ TEST_F(VerbsHeadsTest, MessagesThatWaitHaveThemLeftOutInTheOrderTheyLeave) {
   EXPECT_EQ(handler_.heard.back(), "frame");
 }
 
-TEST_F(VerbsHeadsTest, ADeltaOfMoreThanThereIsMeansNothing) {
+TEST_F(VerbsHeadsTest, ADeltaOfMoreThanThereIsIsRefused) {
   for (int bit = 25; bit < 30; bit++) {
     SCOPED_TRACE(bit);
     fake_.deliverImmediate(fake_.queuePairs().back(),

@@ -127,11 +127,12 @@ void DirectRun::passOn(const Part& out, char* place, const Part& in) {
   const size_t both = std::min(out.bytes, in.bytes);
   const size_t bytes = std::max(out.bytes, in.bytes);
   const bool isLong = bytes_ > kLongBytes;
+  const internal::ExchangeKernel exchange = internal::exchangeKernel();
   claimedInSteps(place, bytes, kStep, [&](size_t done, size_t length) {
     char* const to = output_ + out.begin + done;
     const char* const from = input_ + in.begin + done;
     if (!isLong && done + length <= both) {
-      return internal::exchange(to, place + done, from, length);
+      return exchange(to, place + done, from, length);
     }
     copyStep(to, place + done, lengthOf(done / kStep, kStep, out.bytes),
              isLong);

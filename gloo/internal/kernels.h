@@ -107,7 +107,9 @@ GLOO_API Kernel kernelFor(ElementType type, Reduction reduction);
 
 // out[i] = place[i], and then place[i] = in[i], for 0 <= i < bytes. They do not
 // overlap. Less work than two copies where `place` comes from afar.
-GLOO_API void exchange(char* out, char* place, const char* in, size_t bytes);
+using ExchangeKernel = void (*)(char* out, char* place, const char* in,
+                                size_t bytes);
+GLOO_API ExchangeKernel exchangeKernel();
 
 // data[i] /= divisor, rounded like a kernel: the end of an average.
 using DivideKernel = void (*)(void* data, size_t elements, size_t divisor);

@@ -16,17 +16,17 @@ namespace HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-void moveInAndOut(uint8_t* out, uint8_t* place, const uint8_t* in,
-                  size_t bytes) {
+void exchange(char* out, char* place, const char* in, size_t bytes) {
   size_t i = 0;
 #if HWY_TARGET != HWY_SCALAR
   const hn::ScalableTag<uint8_t> d;
   const size_t lanes = hn::Lanes(d);
   for (; i + lanes <= bytes; i += lanes) {
-    const auto old = hn::LoadU(d, place + i);
-    const auto fresh = hn::LoadU(d, in + i);
-    hn::StoreU(old, d, out + i);
-    hn::StoreU(fresh, d, place + i);
+    auto* const at = reinterpret_cast<uint8_t*>(place + i);
+    const auto old = hn::LoadU(d, at);
+    const auto fresh = hn::LoadU(d, reinterpret_cast<const uint8_t*>(in + i));
+    hn::StoreU(old, d, reinterpret_cast<uint8_t*>(out + i));
+    hn::StoreU(fresh, d, at);
   }
 #endif
   if (i < bytes) {
@@ -34,6 +34,8 @@ void moveInAndOut(uint8_t* out, uint8_t* place, const uint8_t* in,
     std::memcpy(place + i, in + i, bytes - i);
   }
 }
+
+ExchangeKernel find() { return &exchange; }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -45,13 +47,9 @@ HWY_AFTER_NAMESPACE();
 GLOO_NAMESPACE_BEGIN
 namespace reductions {
 
-HWY_EXPORT(moveInAndOut);
+HWY_EXPORT(find);
 
-void exchange(char* out, char* place, const char* in, size_t bytes) {
-  HWY_DYNAMIC_DISPATCH(moveInAndOut)
-  (reinterpret_cast<uint8_t*>(out), reinterpret_cast<uint8_t*>(place),
-   reinterpret_cast<const uint8_t*>(in), bytes);
-}
+ExchangeKernel findExchange() { return HWY_DYNAMIC_DISPATCH(find)(); }
 
 }  // namespace reductions
 GLOO_NAMESPACE_END

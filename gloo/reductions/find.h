@@ -10,6 +10,7 @@ namespace reductions {
 
 using internal::DivideKernel;
 using internal::ElementType;
+using internal::ExchangeKernel;
 using internal::Kernel;
 using internal::Reduction;
 
@@ -22,8 +23,7 @@ DivideKernel findFloatDivide(ElementType type);  // and complex
 DivideKernel findFloat16Divide(ElementType type);
 DivideKernel findBfloat16Divide(ElementType type);
 
-// internal::exchange(), likewise.
-void exchange(char* out, char* place, const char* in, size_t bytes);
+ExchangeKernel findExchange();
 
 }  // namespace reductions
 GLOO_NAMESPACE_END

@@ -104,9 +104,7 @@ Kernel kernelFor(ElementType type, Reduction reduction) {
   }
 }
 
-void exchange(char* out, char* place, const char* in, size_t bytes) {
-  reductions::exchange(out, place, in, bytes);
-}
+ExchangeKernel exchangeKernel() { return reductions::findExchange(); }
 
 DivideKernel divideKernelFor(ElementType type) {
   switch (type) {

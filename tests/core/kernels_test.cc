@@ -19,7 +19,7 @@ namespace {
 using gloo::internal::divideKernelFor;
 using gloo::internal::elementBytes;
 using gloo::internal::ElementType;
-using gloo::internal::exchange;
+using gloo::internal::exchangeKernel;
 using gloo::internal::Kernel;
 using gloo::internal::kernelFor;
 using gloo::internal::Reduction;
@@ -257,9 +257,9 @@ TEST(Exchange, MovesOutWhatLayThereAndInWhatIsNew) {
       };
       Bytes out(bytes + 2 * kGuard, 0xa5);
       Bytes place = guarded(was);
-      exchange(reinterpret_cast<char*>(out.data() + kGuard),
-               reinterpret_cast<char*>(place.data() + kGuard),
-               reinterpret_cast<const char*>(in.data()), bytes);
+      exchangeKernel()(reinterpret_cast<char*>(out.data() + kGuard),
+                       reinterpret_cast<char*>(place.data() + kGuard),
+                       reinterpret_cast<const char*>(in.data()), bytes);
       ASSERT_TRUE(out == guarded(was)) << name << ": " << bytes;
       ASSERT_TRUE(place == guarded(in)) << name << ": " << bytes;
     }

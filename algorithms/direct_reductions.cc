@@ -36,14 +36,13 @@ void DirectRun::combineInputs(char* target, size_t at, size_t bytes) const {
 // Targets may be operands. Kernels allow that with two of them; otherwise the
 // block is reduced in memory of this thread's.
 void DirectRun::combineInPlace(size_t at, size_t bytes) const {
-  if (size_ == 2 && reduce_.kernel != nullptr && outputs_[0] != nullptr &&
-      outputs_[1] != nullptr) {
+  const bool isPlain = size_ == 2 && reduce_.kernel != nullptr;
+  if (isPlain && outputs_[0] != nullptr && outputs_[1] != nullptr) {
     return reduce_.toBoth(outputs_[0] + at, outputs_[1] + at, inputs_[0] + at,
                           inputs_[1] + at, bytes);
   }
   alignas(kLine) char scratch[kBlock];
   char* const own = outputs_[static_cast<size_t>(rank_)];
-  const bool isPlain = size_ == 2 && reduce_.kernel != nullptr;
   const size_t block = whole(kBlock);
   for (size_t done = 0; done < bytes; done += block) {
     const size_t part = std::min(block, bytes - done);

@@ -8,7 +8,6 @@ that it lives beside the one in Debian's libtorch. libtorch does the rest."""
 
 import argparse
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -16,8 +15,9 @@ import statistics
 import subprocess
 import sys
 import tarfile
-import tempfile
 import urllib.request
+
+import job
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = "torch/csrc/distributed/c10d"
@@ -109,32 +109,14 @@ def _compile(scratch, build):
     return {"ours": ours, "libgloo": theirs}
 
 
-def _job(program, ranks):
-    """Rows of one job."""
-    with tempfile.TemporaryDirectory() as folder:
-        processes = [subprocess.Popen(
-            [program, os.path.join(folder, "store"), str(rank), str(ranks)],
-            stdout=subprocess.PIPE, text=True) for rank in range(ranks)]
-        try:
-            outputs = [process.communicate(timeout=TIMEOUT_S)[0]
-                       for process in processes]
-        except subprocess.TimeoutExpired:
-            sys.exit(f"pytorch: {program} did not end within {TIMEOUT_S} s")
-        finally:
-            for process in processes:
-                process.kill()
-                process.wait()
-        if any(process.returncode for process in processes):
-            sys.exit(f"pytorch: {program} failed")
-    return [json.loads(line) for line in outputs[0].splitlines()]
-
-
 def _measure(programs, ranks, rounds):
     times = {}
     for number in range(rounds):
         _say(f"{ranks} ranks, round {number + 1} of {rounds}")
         for name, program in programs.items():
-            for row in _job(program, ranks):
+            for row in job.run([[program, "{directory}/store", str(rank),
+                                 str(ranks)] for rank in range(ranks)],
+                               {}, TIMEOUT_S):
                 what = (row["collective"], row["bytes"])
                 times.setdefault(what, {}).setdefault(name, []).append(row["us"])
     return times
@@ -166,8 +148,11 @@ def main():
     _fetch(scratch)
     programs = _compile(scratch, arguments.build_dir)
     for ranks in counts:
-        _print(_measure(programs, ranks, arguments.rounds), ranks)
+        try:
+            _print(_measure(programs, ranks, arguments.rounds), ranks)
+        except job.JobError as error:
+            sys.exit(f"pytorch: {error}")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(job.status_of(main))

@@ -1,5 +1,5 @@
 // PyTorch's ProcessGroupGloo as a training program drives it: checks what each
-// collective returns, then times it. compare.py compiles this with Debian's
+// collective returns, then times it. pytorch.py compiles this with Debian's
 // libtorch as it is, and once more with PyTorch's own source of that class
 // compiled against this library's headers.
 #include <sys/wait.h>

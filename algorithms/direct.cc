@@ -18,37 +18,8 @@ using internal::Cause;
 
 namespace {
 
-// Longer elements would not fit a part of a slot.
-constexpr size_t kMaxElement = 64;
 // What takes longer than an operation may take is longer than this.
 constexpr size_t kTimedBytes = 1 << 20;
-
-}  // namespace
-
-bool hasDirect(Collective collective) {
-  switch (collective) {
-    case Collective::kAllreduce:
-    case Collective::kReduce:
-    case Collective::kBroadcast:
-    case Collective::kBarrier:
-    case Collective::kAllgather:
-    case Collective::kAllgatherv:
-    case Collective::kReduceScatter:
-    case Collective::kReduceScatterv:
-    case Collective::kAlltoall:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool offersDirect(const Request& request, int ranks, size_t slotBytes) {
-  return request.elementSize <= kMaxElement &&
-         slotBytes / static_cast<size_t>(ranks) >= kMaxElement &&
-         hasDirect(request.collective);
-}
-
-namespace {
 
 // Stands for memory that an operation does not have on this rank. Nothing is
 // read or written there, but places in it are reckoned, which C++ does not
@@ -64,8 +35,9 @@ T* orNowhere(T* memory) {
 
 DirectRun::DirectRun(internal::Channel& channel, internal::Lane& lane,
                      const DirectParameters& parameters,
-                     const Request& request, const Arguments& arguments,
-                     const Word& word, std::chrono::milliseconds waited)
+                     const Request& request, const DirectSizes& sizes,
+                     const Arguments& arguments, const Word& word,
+                     std::chrono::milliseconds waited)
     : channel_(channel),
       lane_(lane),
       parameters_(parameters),
@@ -78,17 +50,13 @@ DirectRun::DirectRun(internal::Channel& channel, internal::Lane& lane,
       input_(orNowhere(static_cast<const char*>(
           request.inPlace ? arguments.output : arguments.input))),
       output_(orNowhere(static_cast<char*>(arguments.output))),
-      bytes_(request.counts.count * request.elementSize),
-      sharedBytes_(sharedBytes(request.collective, lane.size(), request.counts,
-                               request.elementSize)),
+      bytes_(sizes.vector),
+      sharedBytes_(sizes.shared),
+      unit_(sizes.unit),
+      chunkBytes_(sizes.chunk),
+      wholeBytes_(sizes.whole),
+      leastInPlace_(sizes.leastInPlace),
       before_(lane.round()),
-      unit_(kLine % request.elementSize == 0 ? kLine : request.elementSize),
-      chunkBytes_(std::min(lane.slotBytes(), parameters.chunkBytes) / kLine *
-                  kLine),
-      wholeBytes_(parameters.wholeBytes(request.collective, lane.crowded(),
-                                        lane.slotBytes())),
-      leastInPlace_(parameters.leastInPlace(request.collective, size_,
-                                            wholeBytes_, chunkBytes_)),
       foreign_(arguments.kernel == nullptr && arguments.function != nullptr
                    ? [this, function = arguments.function](
                          void* c, const void* a, const void* b, size_t n) {
@@ -167,17 +135,24 @@ void DirectRun::announce() {
 }
 
 void DirectRun::publish(uint64_t round) {
-  publishInline(round, &offer_, sizeof(offer_));
+  std::memcpy(lineFor(round).payload, &offer_, sizeof(offer_));
+  send(round);
 }
 
 void DirectRun::publishInline(uint64_t round, const void* data, size_t bytes) {
+  copy(lineFor(round).payload, data, bytes);
+  send(round);
+}
+
+DirectRun::Line& DirectRun::lineFor(uint64_t round) {
   Line& line = lane_.line(rank_, round);
   line.check = word_.check;
   line.bytes = sharedBytes_;
   lane_.said(round) = {word_.check, sharedBytes_};
-  if (bytes > 0) {
-    std::memcpy(line.payload, data, bytes);
-  }
+  return line;
+}
+
+void DirectRun::send(uint64_t round) {
   lane_.publish(round);
   if (word_.announces) {
     announce();
@@ -209,19 +184,7 @@ void DirectRun::waitForAll(uint64_t round) {
 
 void DirectRun::waitFor(int rank, uint64_t round) {
   if (!lane_.isThere(rank, round)) [[unlikely]] {
-    if (!timed_) {
-      startTime();
-    }
-    switch (lane_.wait(rank, round, deadline_)) {
-      case Lane::Outcome::kThere:
-        break;
-      case Lane::Outcome::kTimeout:
-        fail(Cause::Kind::kTimeout, rank,
-             MakeString("Timed out after ", arguments_.timeout.count(),
-                        " ms: rank ", rank_, " waited for rank ", rank));
-      case Lane::Outcome::kFailed:
-        throwFailure();
-    }
+    awaitLine(rank, round);
   }
   const Line& line = lane_.line(rank, round);
   const Lane::Said theirs{line.check, line.bytes};
@@ -231,9 +194,26 @@ void DirectRun::waitFor(int rank, uint64_t round) {
   }
 }
 
+[[gnu::noinline]] void DirectRun::awaitLine(int rank, uint64_t round) {
+  if (!timed_) {
+    startTime();
+  }
+  switch (lane_.wait(rank, round, deadline_)) {
+    case Lane::Outcome::kThere:
+      break;
+    case Lane::Outcome::kTimeout:
+      fail(Cause::Kind::kTimeout, rank,
+           MakeString("Timed out after ", arguments_.timeout.count(),
+                      " ms: rank ", rank_, " waited for rank ", rank));
+    case Lane::Outcome::kFailed:
+      throwFailure();
+  }
+}
+
 // Words that are not the same may yet agree.
-void DirectRun::compare(int rank, uint64_t round, const Lane::Said& ours,
-                        const Lane::Said& theirs) {
+[[gnu::noinline]] void DirectRun::compare(int rank, uint64_t round,
+                                          const Lane::Said& ours,
+                                          const Lane::Said& theirs) {
   const bool agree = internal::checksAgree(ours.check, theirs.check);
   if (agree && ours.bytes == theirs.bytes) {
     return;

@@ -27,6 +27,7 @@
 #include <utility>
 
 #include "algorithms/direct_parameters.h"
+#include "algorithms/direct_sizes.h"
 #include "algorithms/executor.h"
 #include "algorithms/plan.h"
 #include "gloo/internal/direct.h"
@@ -35,13 +36,6 @@ GLOO_NAMESPACE_BEGIN
 namespace algorithms {
 
 struct Arguments;
-
-// Whether there are direct algorithms of it.
-bool hasDirect(Collective collective);
-
-// Whether there is one for it, in lanes of so many ranks with such slots:
-// depends on values that are equal on all ranks.
-bool offersDirect(const Request& request, int ranks, size_t slotBytes);
 
 // One call. Borrows everything; one thread.
 class DirectRun {
@@ -57,8 +51,8 @@ class DirectRun {
   // The lane was entered, for which `waited` of the timeout has passed.
   DirectRun(internal::Channel& channel, internal::Lane& lane,
             const DirectParameters& parameters, const Request& request,
-            const Arguments& arguments, const Word& word,
-            std::chrono::milliseconds waited);
+            const DirectSizes& sizes, const Arguments& arguments,
+            const Word& word, std::chrono::milliseconds waited);
 
   // Throws as Executor::run does; then the context has failed.
   void run();
@@ -85,6 +79,7 @@ class DirectRun {
   void reduce();
   void reduceAtRoot();
   void broadcast();
+  void broadcastInline();
   void allgather();
   void reduceScatter();
   void alltoall();
@@ -167,8 +162,12 @@ class DirectRun {
   // What is there, or `data`, at most Line::kPayloadBytes.
   void publish(uint64_t round);
   void publishInline(uint64_t round, const void* data, size_t bytes);
+  // The line of that round, without what it carries.
+  Line& lineFor(uint64_t round);
+  void send(uint64_t round);
   // Also compares what the rank does with what this one does.
   void waitFor(int rank, uint64_t round);
+  void awaitLine(int rank, uint64_t round);
   void waitForAll(uint64_t round);
   void waitForNear(uint64_t round);
   char* mine(uint64_t round) const { return lane_.slot(rank_, round); }
@@ -230,14 +229,14 @@ class DirectRun {
   const int size_;
   const char* const input_;
   char* const output_;
-  const size_t bytes_;  // of the vector, or of a rank's part
+  // Of the DirectSizes.
+  const size_t bytes_;
   const size_t sharedBytes_;
-  const uint64_t before_;  // the last round of the operation before
-  const size_t unit_;      // bytes; see whole()
-  // What the parameters say, for such slots and so many ranks.
+  const size_t unit_;
   const size_t chunkBytes_;
-  const size_t wholeBytes_;    // a reduction up to here is not cut into slices
-  const size_t leastInPlace_;  // of a reduction
+  const size_t wholeBytes_;
+  const size_t leastInPlace_;
+  const uint64_t before_;  // the last round of the operation before
   // The caller's, with a look at the time after each call; empty: none.
   const internal::ReduceFunction foreign_;
   const Reducer reduce_;

@@ -67,9 +67,24 @@ void DirectRun::barrier() {
   waitForAll(round);
 }
 
+void DirectRun::broadcastInline() {
+  const uint64_t round = begin();
+  const char* from = input_;
+  if (rank_ == request_.root) {
+    publishInline(round, input_, bytes_);
+  } else {
+    publish(round);
+    waitFor(request_.root, round);
+    from = lane_.line(request_.root, round).payload;
+  }
+  copy(output_, from, bytes_);
+}
+
 void DirectRun::broadcast() {
+  if (bytes_ <= Line::kPayloadBytes) {
+    return broadcastInline();
+  }
   const bool isRoot = rank_ == request_.root;
-  const bool isInline = bytes_ <= Line::kPayloadBytes;
   choosePath(static_cast<size_t>(size_) * bytes_);
   const size_t chunk =
       lane_.crowded()
@@ -81,7 +96,7 @@ void DirectRun::broadcast() {
     return lane_.slotAlone(rank, round) +
            lane_.inTurn(std::min(chunk, bytes_), round);
   };
-  const bool mayOffer = !isInline && bytes_ >= parameters_.inPlaceBytes;
+  const bool mayOffer = bytes_ >= parameters_.inPlaceBytes;
   if (isRoot && mayOffer) {
     offer(input_);
   }
@@ -91,15 +106,11 @@ void DirectRun::broadcast() {
     const size_t at = c * chunk;
     const size_t length = lengthOf(c, chunk, bytes_);
     const uint64_t round = begin();
-    if (isInline && isRoot) {
-      publishInline(round, input_, length);
-    } else {
-      const bool offers = offer_.input.memory != 0;
-      if (isRoot && !offers) {
-        lane_.copyOver(place(rank_, round), input_ + at, length);
-      }
-      publish(round);
+    const bool offers = offer_.input.memory != 0;
+    if (isRoot && !offers) {
+      lane_.copyOver(place(rank_, round), input_ + at, length);
     }
+    publish(round);
     if (!isRoot) {
       waitFor(request_.root, round);
     }
@@ -111,10 +122,7 @@ void DirectRun::broadcast() {
       continue;
     }
     if (!isRoot) {
-      copyResult(output_ + at,
-                 isInline ? lane_.line(request_.root, round).payload
-                          : place(request_.root, round),
-                 length);
+      copyResult(output_ + at, place(request_.root, round), length);
     }
     left--;
   }

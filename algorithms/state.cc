@@ -25,13 +25,6 @@ uint64_t nextSerial() {
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-[[noreturn]] void throwTagInUse(const Request& request, uint32_t tag) {
-  throw InvalidOperationException(MakeString(
-      nameOf(request.collective), " tag ", tag,
-      ": another call with this tag is under way on the same context; "
-      "concurrent calls need distinct tags"));
-}
-
 // With the other collectives; see tagOf().
 bool hasSharedTag(uint64_t slot) {
   return slot >> 56 < internal::kFirstOwnPrefix;
@@ -53,26 +46,6 @@ MemoryRange outputOf(const Plan& plan, const Arguments& arguments) {
   return vectorOf(arguments.output, plan.outputBytes(), arguments.input,
                   plan.inputBytes());
 }
-
-class LaneUse {
- public:
-  LaneUse(internal::Direct& direct, uint64_t tag,
-          std::chrono::milliseconds timeout)
-      : direct_(direct), entry_(direct.enter(tag, timeout)) {}
-  ~LaneUse() {
-    if (entry_.lane != nullptr) {
-      direct_.leave(*entry_.lane);
-    }
-  }
-  LaneUse(const LaneUse&) = delete;
-  LaneUse& operator=(const LaneUse&) = delete;
-
-  const internal::Direct::Entry& entry() const { return entry_; }
-
- private:
-  internal::Direct& direct_;
-  const internal::Direct::Entry entry_;
-};
 
 // The caller's memory during a call: where its long messages have to be
 // registered, all of them together are, not each for itself.
@@ -114,6 +87,13 @@ class CallersMemory {
 
 }  // namespace
 
+void throwTagInUse(const Request& request, uint32_t tag) {
+  throw InvalidOperationException(MakeString(
+      nameOf(request.collective), " tag ", tag,
+      ": another call with this tag is under way on the same context; "
+      "concurrent calls need distinct tags"));
+}
+
 std::chrono::milliseconds leftOf(std::chrono::milliseconds timeout,
                                  std::chrono::milliseconds waited) {
   constexpr std::chrono::milliseconds kLeast{1};
@@ -146,8 +126,8 @@ State& State::of(Context& context) {
 Lease State::checkOut(const Request& wanted, uint64_t slot) {
   const uint64_t tag = internal::tagOf(slot);
   Lease lease = checkOutAny(overLinks(wanted), slot);
-  // In this order: see RunningTags.
-  if (direct_ != nullptr && inLanes_.has(tag)) {
+  // In this order: see Direct::hasGoneOn().
+  if (direct_ != nullptr && direct_->hasGoneOn(tag)) {
     throwTagInUse(wanted, (slot >> 24) & 0xffffffff);
   }
   return lease;
@@ -234,27 +214,6 @@ void State::evictOne() {
   }
 }
 
-// In a lane, if there is one; within one deadline.
-template <typename OverLinks>
-void State::runSomehow(const Request& request, const Arguments& arguments,
-                       uint64_t check, const OverLinks& overLinks) {
-  std::chrono::milliseconds waited{0};
-  if (!runDirect(request, arguments, check, &waited)) {
-    Arguments rest = arguments;
-    rest.waited = waited;
-    overLinks(rest);
-  }
-}
-
-void State::run(const Lease& lease, const Request& request,
-                const Arguments& arguments) {
-  if (!isDirect(request)) {
-    return runPlan(lease, request, arguments);
-  }
-  runSomehow(request, arguments, checkOf(request, channel_.size(), kDirectId),
-             [&](const Arguments& rest) { runPlan(lease, request, rest); });
-}
-
 void State::runPlan(const Lease& lease, const Request& request,
                     const Arguments& arguments) {
   Plan& plan = lease.plan();
@@ -294,58 +253,6 @@ void State::runPlan(const Lease& lease, const Request& request,
   plan.executor().run(run);
 }
 
-bool State::isDirect(const Request& request) const {
-  return direct_ != nullptr &&
-         !selection_.isForced(request.collective, request.forced) &&
-         offersDirect(request, channel_.size(), direct_->slotBytes()) &&
-         sharedBytes(request.collective, channel_.size(), request.counts,
-                     request.elementSize) <=
-             selection_.direct().mostOf(request.collective);
-}
-
-// `check`: its word, without a sequence number. False: there is no lane.
-bool State::runDirect(const Request& request, const Arguments& arguments,
-                      uint64_t check, std::chrono::milliseconds* waited) {
-  const uint64_t slot = Slot::build(arguments.prefix, arguments.tag);
-  const uint64_t tag = internal::tagOf(slot);
-  RunningTags::Entry entry(inLanes_, tag);
-  if (running_.load(std::memory_order_seq_cst) > 0) {
-    MutexLock lock(mutex_);
-    refuseIfPlanned(request, slot);
-  }
-  entry.goOn();
-  const LaneUse use(*direct_, tag, arguments.timeout);
-  if (use.entry().inUse) {
-    throwTagInUse(request, arguments.tag);
-  }
-  *waited = use.entry().waited;
-  internal::Lane* const lane = use.entry().lane;
-  if (lane == nullptr) {
-    return false;
-  }
-  const uint64_t elsewhere = elsewhere_.load(std::memory_order_relaxed);
-  internal::Lane::Previous& previous = lane->previous;
-  DirectRun::Word word{check, slot};
-  // The number of an operation that follows one in the same lane is known.
-  if (previous.tag == tag && previous.elsewhere == elsewhere &&
-      previous.sequence != 0) {
-    word.check = internal::withSequence(
-        word.check, internal::sequenceAfter(previous.sequence));
-    word.announces = true;
-  } else {
-    word.check = channel_.begin(slot, word.check, nullptr);
-    if (previous.tag != tag) {
-      lane->earlierRound = lane->round();
-      lane->earlierTag = previous.tag;
-    }
-  }
-  previous = {tag, elsewhere, internal::sequenceOf(word.check)};
-  DirectRun(channel_, *lane, selection_.direct(), request, arguments, word,
-            *waited)
-      .run();
-  return true;
-}
-
 void State::runOverLinks(const Request& request, const Arguments& arguments) {
   const Lease lease =
       checkOut(request, Slot::build(arguments.prefix, arguments.tag));
@@ -354,46 +261,6 @@ void State::runOverLinks(const Request& request, const Arguments& arguments) {
       leftOf(arguments.timeout, arguments.waited));
   const CallersMemory registered(channel_, lease.plan(), arguments);
   runPlan(lease, request, timed);
-}
-
-void State::run(const Request& request, const Arguments& arguments,
-                const internal::CollectiveOptions* options) {
-  if (!isDirect(request)) {
-    return runOverLinks(request, arguments);
-  }
-  const uint64_t check = checkOf(request, channel_.size(), kDirectId);
-  runSomehow(request, arguments, check,
-             [&](const Arguments& rest) { runOverLinks(request, rest); });
-  if (options != nullptr && options->changing().isRepeated()) {
-    prepare(*options, request, arguments, check);
-  }
-}
-
-void State::prepare(const internal::CollectiveOptions& options,
-                    const Request& request, const Arguments& arguments,
-                    uint64_t check) {
-  // Whether memory is a device's has to be found out each time.
-  if (options.call().mayBeOnDevice) {
-    return;
-  }
-  auto prepared = std::make_unique<PreparedRun>();
-  prepared->state = serial_;
-  prepared->request = request;
-  prepared->arguments = arguments;
-  prepared->check = check;
-  if (request.collective == Collective::kBarrier) {
-    prepared->arguments.output = &prepared->token;
-  }
-  options.changing().prepare(std::move(prepared));
-}
-
-void State::runAgain(const PreparedRun& prepared,
-                     std::chrono::milliseconds timeout) {
-  Arguments arguments = prepared.arguments;
-  arguments.timeout = timeout;
-  runSomehow(
-      prepared.request, arguments, prepared.check,
-      [&](const Arguments& rest) { runOverLinks(prepared.request, rest); });
 }
 
 }  // namespace algorithms

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/direct_sizes.h"
 #include "algorithms/plan.h"
-#include "algorithms/running_tags.h"
 #include "algorithms/scratch.h"
 #include "algorithms/selection.h"
 #include "gloo/common/thread_annotations.h"
@@ -74,6 +74,9 @@ struct Arguments {
   std::optional<Deadline> deadline{};
 };
 
+// Another call of this rank has the tag.
+[[noreturn]] void throwTagInUse(const Request& request, uint32_t tag);
+
 // What is left of a timeout, 1 ms at least; where there is none, none (0).
 std::chrono::milliseconds leftOf(std::chrono::milliseconds timeout,
                                  std::chrono::milliseconds waited);
@@ -85,6 +88,7 @@ struct PreparedRun final : internal::Prepared {
   uint64_t state = 0;  // serial number
   Request request;
   Arguments arguments;
+  DirectSizes sizes;
   uint64_t check = 0;
   char token = 0;  // a barrier's vector
 };
@@ -127,21 +131,30 @@ class State final : public internal::CollectiveState,
   // What is planned for the links: if it might as well run in a lane, what
   // gives the same bits there.
   Request overLinks(const Request& wanted) const;
+  DirectSizes sizesOf(const Request& request) const;
   // Sets *waited to what it has waited for a lane.
-  bool runDirect(const Request& request, const Arguments& arguments,
-                 uint64_t check, std::chrono::milliseconds* waited);
+  bool runDirect(const Request& request, const DirectSizes& sizes,
+                 const Arguments& arguments, uint64_t check,
+                 std::chrono::milliseconds* waited);
   template <typename OverLinks>
-  void runSomehow(const Request& request, const Arguments& arguments,
-                  uint64_t check, const OverLinks& overLinks);
+  void runSomehow(const Request& request, const DirectSizes& sizes,
+                  const Arguments& arguments, uint64_t check,
+                  const OverLinks& overLinks);
   void runPlan(const Lease& lease, const Request& request,
                const Arguments& arguments);
   void runOverLinks(const Request& request, const Arguments& arguments);
   void prepare(const internal::CollectiveOptions& options,
-               const Request& request, const Arguments& arguments,
-               uint64_t check);
+               const Request& request, const DirectSizes& sizes,
+               const Arguments& arguments, uint64_t check);
   Lease checkOutAny(const Request& request, uint64_t slot);
   void checkIn(Plan& plan, Scratch scratch);
   // Throws if a call with the slot's tag is over the links.
+  void refuseIfOverLinks(const Request& request, uint64_t slot) {
+    if (running_.load(std::memory_order_seq_cst) > 0) {
+      MutexLock lock(mutex_);
+      refuseIfPlanned(request, slot);
+    }
+  }
   void refuseIfPlanned(const Request& request, uint64_t slot) const
       GLOO_REQUIRES(mutex_);
   Plan& planFor(const Request& request) GLOO_REQUIRES(mutex_);
@@ -153,7 +166,6 @@ class State final : public internal::CollectiveState,
   internal::Direct* const direct_;  // null: there is none
   const Selection selection_;
   std::atomic<uint64_t> elsewhere_{0};  // operations over the links
-  RunningTags inLanes_;
 
   Mutex mutex_;
   std::vector<std::unique_ptr<Plan>> plans_ GLOO_GUARDED_BY(mutex_);

@@ -97,9 +97,11 @@ std::chrono::milliseconds Context::getTimeout() const {
 }
 
 internal::CollectiveState& Context::collectiveState() {
-  if (auto* made = madeState_.load(std::memory_order_acquire)) {
-    return *made;
-  }
+  auto* made = madeState_.load(std::memory_order_acquire);
+  return made != nullptr ? *made : makeCollectiveState();
+}
+
+[[gnu::noinline]] internal::CollectiveState& Context::makeCollectiveState() {
   GLOO_ENFORCE(transportContext_ != nullptr, "rank ", rank,
                ": this context is not connected");
   Collectives& collectives = *collectives_;

@@ -80,6 +80,7 @@ class GLOO_API Context {
  private:
   struct Collectives;  // of the connections; made with them
   std::unique_ptr<Collectives> collectives_;
+  internal::CollectiveState& makeCollectiveState();
   std::atomic<internal::CollectiveState*> madeState_{nullptr};
 };
 

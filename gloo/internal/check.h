@@ -56,7 +56,9 @@ constexpr uint16_t sequenceOf(uint64_t word) {
 }
 // Of the tag's next operation.
 constexpr uint16_t sequenceAfter(uint16_t sequence) {
-  return static_cast<uint16_t>(sequence % CheckFields::kMaxSequence + 1);
+  return sequence == CheckFields::kMaxSequence
+             ? uint16_t{1}
+             : static_cast<uint16_t>(sequence + 1);
 }
 constexpr uint64_t withSequence(uint64_t word, uint16_t sequence) {
   constexpr uint64_t kMask = uint64_t{CheckFields::kMaxSequence}

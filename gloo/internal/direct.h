@@ -349,18 +349,26 @@ class GLOO_API Direct {
 
   // Of every lane.
   virtual size_t slotBytes() const = 0;
+  virtual bool crowded() const = 0;
 
   struct Entry {
     Lane* lane = nullptr;  // null: the operation goes over the links
     bool inUse = false;    // by another operation of this rank with the tag
     std::chrono::milliseconds waited{0};  // of the timeout, if at all
   };
-  // An operation with this tag begins (see tagOf()). All ranks get the same
-  // lane for it, or none does; it is theirs until all have left it. Null, too,
-  // when the context has failed. Waits, if at all, for a few instructions of
-  // another rank: if that is stopped there, the context fails after `timeout`.
+  // An operation with this tag (see tagOf()) asks for a lane. All ranks get the
+  // same one for it, or none does; it is theirs until all have left it. Null,
+  // too, when the context has failed. Waits, if at all, for a few instructions
+  // of another rank: if that is stopped there, the context fails after
+  // `timeout`.
   virtual Entry enter(uint64_t tag, std::chrono::milliseconds timeout) = 0;
+  // It begins, a few instructions later. Who leaves without has not been there.
+  virtual void goOn(Lane& lane) = 0;
   virtual void leave(Lane& lane) = 0;
+  // Whether an operation of this rank with the tag has begun in a lane. After a
+  // plan is known for it elsewhere, at which those that enter look before they
+  // go on: of the two operations one sees the other, and only one of them does.
+  virtual bool hasGoneOn(uint64_t tag) const = 0;
 };
 
 }  // namespace internal

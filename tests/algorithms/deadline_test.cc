@@ -112,7 +112,10 @@ class LateLanes : public internal::Channel, public internal::Direct {
   Entry enter(uint64_t, milliseconds) override {
     return {nullptr, false, waited_};
   }
+  bool crowded() const override { return false; }
+  void goOn(internal::Lane&) override {}
   void leave(internal::Lane&) override {}
+  bool hasGoneOn(uint64_t) const override { return false; }
 
   void postSend(Operation& op, int dst, uint64_t slot, const void* data,
                 size_t bytes, uint64_t check, bool more) override {

@@ -148,8 +148,10 @@ class Call {
   }
 
   void operator()() {
-    DirectRun(world_.channel(0), *lane, parameters, request_, arguments_,
-              {kCheck, 0, false}, std::chrono::milliseconds(0))
+    DirectRun(world_.channel(0), *lane, parameters, request_,
+              sizesOf(request_, parameters, lane->size(), lane->slotBytes(),
+                      lane->crowded()),
+              arguments_, {kCheck, 0, false}, std::chrono::milliseconds(0))
         .run();
   }
 

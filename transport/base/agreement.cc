@@ -19,8 +19,10 @@ constexpr uint64_t kCycle = internal::CheckFields::kMaxSequence;
 constexpr size_t kEntries = 2 * Agreement::kRemembered;
 constexpr size_t kEarly = 16;  // for the words of a few peers that are ahead
 
+// Of the operation with that number; 0: none.
 uint16_t sequenceFor(uint64_t number) {
-  return internal::sequenceAfter(static_cast<uint16_t>((number - 1) % kCycle));
+  return number == 0 ? uint16_t{0}
+                     : static_cast<uint16_t>((number - 1) % kCycle + 1);
 }
 
 // The first number from `from` on that a sequence stands for.
@@ -48,6 +50,7 @@ Agreement::Tag& Agreement::at(uint64_t tag) {
   fresh.tag = tag;
   fresh.counted = begun.has_value();
   fresh.begun = fresh.latest = begun.value_or(0);
+  fresh.sequence = sequenceFor(fresh.begun);
   std::fill(fresh.entries.begin(), fresh.entries.end(), Entry{});
   fresh.farAhead.clear();
   early_ -= fresh.early.size();
@@ -82,7 +85,7 @@ Agreement::Tag& Agreement::renew(uint64_t tag) {
 // How many entries there must be for this number to have a place.
 size_t Agreement::sizeFor(const Tag& tag, uint64_t number) {
   size_t size = tag.entries.size();
-  while (number >= tag.begun + size - kRemembered) {
+  while (!fitsIn(size, tag, number)) {
     size *= 2;
   }
   return size;
@@ -92,20 +95,17 @@ bool Agreement::fits(const Tag& tag, uint64_t number) const {
   return wide_ + sizeFor(tag, number) - tag.entries.size() <= kMostWide;
 }
 
-// The place of this number, which is kept from now on.
-Agreement::Entry& Agreement::entry(Tag& tag, uint64_t number) {
+// So that the number has a place.
+[[gnu::noinline]] void Agreement::widen(Tag& tag, uint64_t number) {
   const size_t size = sizeFor(tag, number);
-  if (size > tag.entries.size()) {
-    std::vector<Entry> wider(size);
-    for (const Entry& old : tag.entries) {
-      if (old.number != 0) {
-        wider[old.number % size] = old;
-      }
+  std::vector<Entry> wider(size);
+  for (const Entry& old : tag.entries) {
+    if (old.number != 0) {
+      wider[old.number % size] = old;
     }
-    wide_ += size - tag.entries.size();
-    tag.entries = std::move(wider);
   }
-  return tag.entries[number % tag.entries.size()];
+  wide_ += size - tag.entries.size();
+  tag.entries = std::move(wider);
 }
 
 uint64_t Agreement::begin(uint64_t tag, uint64_t word,
@@ -118,11 +118,12 @@ uint64_t Agreement::begin(uint64_t tag, uint64_t word,
     byUse_.pushBack(&t);
   }
   const uint64_t number = ++t.begun;
+  t.sequence = internal::sequenceAfter(t.sequence);
   t.latest = std::max(t.latest, number);
   if (!t.counted) {
     return word;
   }
-  const Statement mine{rank_, withSequence(word, sequenceFor(number))};
+  const Statement mine{rank_, withSequence(word, t.sequence)};
   Entry& place = entry(t, number);
   if (place.number == number && !checksAgree(mine.word, place.said.word)) {
     *conflict = {mine, place.said};
@@ -184,7 +185,7 @@ void Agreement::know(uint64_t tag, uint64_t word,
 uint64_t Agreement::numberOf(const Tag& tag, uint64_t word) {
   for (uint64_t i = 0; i < std::min(kRemembered, tag.begun); i++) {
     const uint64_t number = tag.begun - i;
-    const Entry& entry = tag.entries[number % tag.entries.size()];
+    const Entry& entry = tag.at(number);
     if (entry.number == number && entry.said.word == word) {
       return number;
     }
@@ -297,7 +298,7 @@ std::optional<Agreement::Conflict> Agreement::compare(int peer, uint64_t tag,
   // An operation ends when all its messages have come: this rank does not
   // know of this one.
   if (number < t.begun && isMessage) {
-    return Conflict{t.entries[t.begun % t.entries.size()].said, theirs};
+    return Conflict{t.at(t.begun).said, theirs};
   }
   return std::nullopt;
 }

@@ -94,6 +94,7 @@ class Agreement {
     Tag* prev = nullptr;
     bool counted = true;         // else it was forgotten how often it was used
     uint64_t begun = 0;          // operations, by this rank
+    uint16_t sequence = 0;       // of the last one of those
     uint64_t latest = 0;         // number that anybody has mentioned
     std::vector<Entry> entries;  // by number, modulo their count: a power of 2
     // Of this rank's own, by number, modulo kRemembered.
@@ -102,6 +103,13 @@ class Agreement {
     std::vector<Entry> early;
     // By peers that have begun half a cycle more than this rank: their last.
     std::unordered_map<int, uint64_t> farAhead;
+
+    Entry& at(uint64_t number) {
+      return entries[number & (entries.size() - 1)];
+    }
+    const Entry& at(uint64_t number) const {
+      return entries[number & (entries.size() - 1)];
+    }
   };
 
   std::optional<Conflict> compare(int peer, uint64_t tag, uint64_t word,
@@ -124,7 +132,17 @@ class Agreement {
   static size_t sizeFor(const Tag& tag, uint64_t number);
   // Whether this number has a place, or may get one.
   bool fits(const Tag& tag, uint64_t number) const;
-  Entry& entry(Tag& tag, uint64_t number);
+  static bool fitsIn(size_t entries, const Tag& tag, uint64_t number) {
+    return number < tag.begun + entries - kRemembered;
+  }
+  // The place of this number, which is kept from now on.
+  Entry& entry(Tag& tag, uint64_t number) {
+    if (!fitsIn(tag.entries.size(), tag, number)) {
+      widen(tag, number);
+    }
+    return tag.at(number);
+  }
+  void widen(Tag& tag, uint64_t number);
 
   const int rank_;
   uint64_t lastTag_ = 0;

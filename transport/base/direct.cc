@@ -146,14 +146,28 @@ DirectLanes::DirectLanes(Context& context, std::shared_ptr<SharedMemory> memory,
 }
 
 DirectLanes::Entry DirectLanes::enter(uint64_t tag, milliseconds timeout) {
-  using Outcome = LaneClaims::Outcome;
   origin_.check("context");
   // To enter takes until what this thread has stored before is seen by others.
   // The line comes meanwhile. Measured with 2 ranks that share no cache,
   // allreduce of 4 bytes 486 ns without and 416 with, of 64 bytes 561 and 421.
   if (const int expected = claims_.expected(tag); expected >= 0) {
-    lanes_[static_cast<size_t>(expected)]->fetchNextLine();
+    DirectLane* const lane = lanes_[static_cast<size_t>(expected)].get();
+    lane->fetchNextLine();
+    const LaneClaims::Outcome outcome = claims_.enterExpected(expected, tag);
+    if (outcome == LaneClaims::Outcome::kLane) {
+      return {lane, false, milliseconds{0}};
+    }
+    if (outcome == LaneClaims::Outcome::kOverwritten) {
+      failOverwritten();
+      return {};
+    }
   }
+  return enterOther(tag, timeout);
+}
+
+[[gnu::noinline]] DirectLanes::Entry DirectLanes::enterOther(
+    uint64_t tag, milliseconds timeout) {
+  using Outcome = LaneClaims::Outcome;
   int lane = 0;
   int culprit = -1;
   milliseconds waited{0};
@@ -173,6 +187,10 @@ DirectLanes::Entry DirectLanes::enter(uint64_t tag, milliseconds timeout) {
       break;
   }
   return {nullptr, false, waited};
+}
+
+void DirectLanes::goOn(internal::Lane& lane) {
+  claims_.goOn(static_cast<DirectLane&>(lane).index());
 }
 
 void DirectLanes::leave(internal::Lane& lane) {

@@ -114,8 +114,11 @@ class DirectLanes final : public internal::Direct {
               size_t slotBytes, Peers peers);
 
   size_t slotBytes() const override { return lanes_[0]->slotBytes(); }
+  bool crowded() const override { return crowded_; }
   Entry enter(uint64_t tag, std::chrono::milliseconds timeout) override;
+  void goOn(internal::Lane& lane) override;
   void leave(internal::Lane& lane) override;
+  bool hasGoneOn(uint64_t tag) const override { return claims_.hasGoneOn(tag); }
 
   // The context has failed or was closed, and a rank has left: whoever waits
   // looks again. Any thread.
@@ -125,7 +128,6 @@ class DirectLanes final : public internal::Direct {
   // ---- For lanes. ----
   Context& context() { return context_; }
   LentMemory& lent() { return lent_; }
-  bool crowded() const { return crowded_; }
   bool makesBarriers() const { return makesBarriers_; }
   std::chrono::microseconds spinBudget() const { return spinBudget_; }
   const std::atomic<bool>& failed() const { return failed_; }
@@ -143,6 +145,7 @@ class DirectLanes final : public internal::Direct {
   bool othersStop(int lane) noexcept;
 
  private:
+  Entry enterOther(uint64_t tag, std::chrono::milliseconds timeout);
   void failStopped(std::chrono::milliseconds timeout, int culprit);
   void failOverwritten();
 

@@ -149,11 +149,33 @@ std::chrono::milliseconds LaneClaims::awaitFailure(
   return most - deadline.left();
 }
 
+void LaneClaims::goOn(int lane) {
+  std::atomic<uint64_t>& running = running_[lane];
+  running.store(running.load(std::memory_order_relaxed) | 1,
+                std::memory_order_release);
+}
+
 void LaneClaims::leave(int lane) {
   std::atomic<uint64_t>& mine = count(lane, rank_);
-  running_[lane].store(0, std::memory_order_release);
-  mine.store(mine.load(std::memory_order_relaxed) + 1,
-             std::memory_order_release);
+  const uint64_t now = mine.load(std::memory_order_relaxed);
+  std::atomic<uint64_t>& running = running_[lane];
+  const bool began = running.load(std::memory_order_relaxed) % 2 == 1;
+  running.store(0, std::memory_order_release);
+  mine.store(began ? now + 1 : now - 1, std::memory_order_release);
+}
+
+bool LaneClaims::hasGoneOn(uint64_t tag) const {
+  const uint64_t asking = 2 * nameOf(tag);
+  bool found = false;
+  for (const std::atomic<uint64_t>& running : running_) {
+    uint64_t value = running.load(std::memory_order_seq_cst);
+    while (value == asking) {
+      sched_yield();
+      value = running.load(std::memory_order_acquire);
+    }
+    found = found || value == asking + 1;
+  }
+  return found;
 }
 
 // ---- After a failure
@@ -184,8 +206,8 @@ bool LaneClaims::works(int lane, int rank) const {
 // else writes there, none of this rank is in the lane then.
 LaneClaims::Outcome LaneClaims::entered(int lane, uint64_t name) {
   uint64_t none = 0;
-  return running_[lane].compare_exchange_strong(
-             none, name, std::memory_order_acquire, std::memory_order_relaxed)
+  return running_[lane].compare_exchange_strong(none, 2 * name,
+                                                std::memory_order_seq_cst)
              ? Outcome::kLane
              : Outcome::kOverwritten;
 }

@@ -1,5 +1,6 @@
 // Which operations have a lane (gloo/internal/direct.h): agreed by the ranks in
-// memory that all have mapped, without a message.
+// memory that all have mapped, without a message. Also, which tags a rank's own
+// operations have there.
 //
 // All ranks must decide alike on each operation, whenever they come to it and
 // in whatever order relative to others:
@@ -18,6 +19,14 @@
 // the claim; who takes a lane away marks the claim, then looks at the counts.
 // These four are sequentially consistent, so one of the two sees the other and
 // gives way. tests/model/claims.pml is a model of it.
+//
+// Who has entered asks whether its tag is this rank's over the links already,
+// and leaves, as if it had never come, or goes on (goOn()). Who takes the links
+// plans first, then looks at the tags in lanes (hasGoneOn()): it waits for
+// those that ask, a few instructions, and is refused by those that have gone
+// on. To enter and to look are sequentially consistent, so one of the two sees
+// the other, and of two operations with one tag one is refused, however close
+// they begin.
 //
 // After a failure the counts tell who still works in a lane, and so may write
 // to others' memory: see close(). It marks the board, then looks at the counts;
@@ -59,8 +68,8 @@ class LaneClaims {
   LaneClaims(char* memory, int rank, int ranks,
              const std::atomic<bool>& failed);
 
-  // The lane that an operation with this tag will probably get; -1: it has had
-  // none.
+  // The lane that an operation with this tag will probably get, by
+  // enterExpected(); -1: it has had none.
   int expected(uint64_t tag) const {
     for (int lane = 0; lane < kLanes; lane++) {
       if (known_[lane].load(std::memory_order_relaxed) == nameOf(tag)) {
@@ -70,13 +79,22 @@ class LaneClaims {
     return -1;
   }
 
-  // An operation begins. Its lane is *lane, until leave(). Waits only for a few
-  // instructions of another thread, no longer than `timeout`. After kTimeout
-  // *culprit is the rank of that thread; -1: unknown. *waited: so long.
+  // The usual case of enter(). kLinks: it is not that, and enter() has to tell.
+  Outcome enterExpected(int lane, uint64_t tag) {
+    return enterKnown(lane, nameOf(tag));
+  }
+  // An operation asks for a lane, which is *lane, until leave(). Waits only for
+  // a few instructions of another thread, no longer than `timeout`. After
+  // kTimeout *culprit is the rank of that thread; -1: unknown. *waited: so
+  // long.
   Outcome enter(uint64_t tag, std::chrono::milliseconds timeout, int* lane,
                 int* culprit = nullptr,
                 std::chrono::milliseconds* waited = nullptr);
+  // It begins. Who leaves without has not been there.
+  void goOn(int lane);
   void leave(int lane);
+  // Whether one of this rank's has begun that has this tag and a lane.
+  bool hasGoneOn(uint64_t tag) const;
 
   // The context has failed: nobody enters any lane from here on, enter() is
   // kFailed on all ranks, once they have heard of it.
@@ -111,7 +129,7 @@ class LaneClaims {
   Outcome entered(int lane, uint64_t name);
   // After the count was seen to be odd.
   bool runs(int lane, uint64_t name) const {
-    return running_[lane].load(std::memory_order_relaxed) == name;
+    return running_[lane].load(std::memory_order_relaxed) / 2 == name;
   }
   // False: *why.
   bool lock(Patience& patience, Outcome* why);
@@ -132,9 +150,10 @@ class LaneClaims {
   const std::atomic<bool>& failed_;
   // The name that each lane had when this rank was in it last.
   std::atomic<uint64_t> known_[kLanes] = {};
-  // The name of this rank's operation that is in the lane; 0: none is known to
-  // be. An odd count alone may be that of a thread which will give way; and
-  // others can write the counts, but not this.
+  // Of this rank's operation that is in the lane: twice its name, and 1 when it
+  // has gone on. 0: none is known to be there. An odd count alone may be that
+  // of a thread which will give way; and others can write the counts, but not
+  // this.
   std::atomic<uint64_t> running_[kLanes] = {};
 };
 

@@ -69,13 +69,17 @@ class ClaimingRanks {
   std::vector<std::unique_ptr<LaneClaims>> ranks_;
 };
 
-// Of an operation: the lane, or -1.
+// Of an operation, which begins: the lane, or -1.
 inline int enter(LaneClaims& rank, uint64_t tag) {
   int lane = -1;
   const LaneClaims::Outcome outcome = rank.enter(tag, kClaimTimeout, &lane);
   EXPECT_TRUE(outcome == LaneClaims::Outcome::kLane ||
               outcome == LaneClaims::Outcome::kLinks);
-  return outcome == LaneClaims::Outcome::kLane ? lane : -1;
+  if (outcome != LaneClaims::Outcome::kLane) {
+    return -1;
+  }
+  rank.goOn(lane);
+  return lane;
 }
 
 inline void leave(LaneClaims& rank, int lane) {

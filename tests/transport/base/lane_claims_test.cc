@@ -114,6 +114,49 @@ TEST(LaneClaimsTest, ATagInUseIsKnown) {
   EXPECT_EQ(enter(ranks[1], 7), lane);
 }
 
+TEST(LaneClaimsTest, WhoLeavesWithoutGoingOnHasNotBeenThere) {
+  ClaimingRanks ranks(2);
+  for (int rank : {0, 1}) {
+    leave(ranks[rank], enter(ranks[rank], 5));
+  }
+  int lane = -1;
+  ASSERT_EQ(ranks[0].enter(5, kClaimTimeout, &lane), Outcome::kLane);
+  EXPECT_NE(ranks.count(lane, 0), ranks.count(lane, 1));
+  ranks[0].leave(lane);
+  EXPECT_EQ(ranks.count(lane, 0), ranks.count(lane, 1));
+  EXPECT_EQ(enter(ranks[0], 5), lane);
+}
+
+// Of a tag's operation that asks it is not known yet.
+TEST(LaneClaimsTest, WhetherATagHasGoneOnIsKnownOnceItHasAsked) {
+  ClaimingRanks ranks(2);
+  EXPECT_FALSE(ranks[0].hasGoneOn(5));
+  const int lane = enter(ranks[0], 5);
+  EXPECT_TRUE(ranks[0].hasGoneOn(5));
+  EXPECT_FALSE(ranks[0].hasGoneOn(6));
+  EXPECT_FALSE(ranks[1].hasGoneOn(5));
+  leave(ranks[0], lane);
+  EXPECT_FALSE(ranks[0].hasGoneOn(5));
+  for (const bool goesOn : {false, true}) {
+    int entered = -1;
+    ASSERT_EQ(ranks[0].enter(6, kClaimTimeout, &entered), Outcome::kLane);
+    EXPECT_FALSE(ranks[0].hasGoneOn(5));
+    std::atomic<bool> known{false};
+    std::thread looking([&] {
+      EXPECT_EQ(ranks[0].hasGoneOn(6), goesOn);
+      known = true;
+    });
+    std::this_thread::sleep_for(milliseconds(20));
+    EXPECT_FALSE(known);
+    if (goesOn) {
+      ranks[0].goOn(entered);
+    } else {
+      ranks[0].leave(entered);
+    }
+    looking.join();
+  }
+}
+
 TEST(LaneClaimsTest, NobodyWaitsForWhoeverIsStopped) {
   ClaimingRanks ranks(2);
   ranks.owner() = 2;

@@ -1,0 +1,155 @@
+// Calls that run in a lane (gloo/internal/direct.h), if there is one.
+#include "algorithms/direct.h"
+#include "algorithms/state.h"
+#include "gloo/internal/check.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+namespace {
+
+class LaneUse {
+ public:
+  LaneUse(internal::Direct& direct, uint64_t tag,
+          std::chrono::milliseconds timeout)
+      : direct_(direct), entry_(direct.enter(tag, timeout)) {}
+  ~LaneUse() {
+    if (entry_.lane != nullptr) {
+      direct_.leave(*entry_.lane);
+    }
+  }
+  LaneUse(const LaneUse&) = delete;
+  LaneUse& operator=(const LaneUse&) = delete;
+
+  const internal::Direct::Entry& entry() const { return entry_; }
+
+ private:
+  internal::Direct& direct_;
+  const internal::Direct::Entry entry_;
+};
+
+}  // namespace
+
+bool State::isDirect(const Request& request) const {
+  return direct_ != nullptr &&
+         !selection_.isForced(request.collective, request.forced) &&
+         offersDirect(request, channel_.size(), direct_->slotBytes()) &&
+         sharedBytes(request.collective, channel_.size(), request.counts,
+                     request.elementSize) <=
+             selection_.direct().mostOf(request.collective);
+}
+
+DirectSizes State::sizesOf(const Request& request) const {
+  return algorithms::sizesOf(request, selection_.direct(), channel_.size(),
+                             direct_->slotBytes(), direct_->crowded());
+}
+
+// `check`: its word, without a sequence number. False: there is no lane.
+bool State::runDirect(const Request& request, const DirectSizes& sizes,
+                      const Arguments& arguments, uint64_t check,
+                      std::chrono::milliseconds* waited) {
+  const uint64_t slot = Slot::build(arguments.prefix, arguments.tag);
+  const uint64_t tag = internal::tagOf(slot);
+  // Before as well: what is refused does not count among those that found no
+  // lane.
+  refuseIfOverLinks(request, slot);
+  const LaneUse use(*direct_, tag, arguments.timeout);
+  if (use.entry().inUse) {
+    throwTagInUse(request, arguments.tag);
+  }
+  *waited = use.entry().waited;
+  internal::Lane* const lane = use.entry().lane;
+  if (lane == nullptr) {
+    return false;
+  }
+  refuseIfOverLinks(request, slot);
+  direct_->goOn(*lane);
+  const uint64_t elsewhere = elsewhere_.load(std::memory_order_relaxed);
+  internal::Lane::Previous& previous = lane->previous;
+  DirectRun::Word word{check, slot};
+  // The number of an operation that follows one in the same lane is known.
+  if (previous.tag == tag && previous.elsewhere == elsewhere &&
+      previous.sequence != 0) {
+    word.check = internal::withSequence(
+        word.check, internal::sequenceAfter(previous.sequence));
+    word.announces = true;
+  } else {
+    word.check = channel_.begin(slot, word.check, nullptr);
+    if (previous.tag != tag) {
+      lane->earlierRound = lane->round();
+      lane->earlierTag = previous.tag;
+    }
+  }
+  previous = {tag, elsewhere, internal::sequenceOf(word.check)};
+  DirectRun(channel_, *lane, selection_.direct(), request, sizes, arguments,
+            word, *waited)
+      .run();
+  return true;
+}
+
+// In a lane, if there is one; within one deadline.
+template <typename OverLinks>
+void State::runSomehow(const Request& request, const DirectSizes& sizes,
+                       const Arguments& arguments, uint64_t check,
+                       const OverLinks& overLinks) {
+  std::chrono::milliseconds waited{0};
+  if (!runDirect(request, sizes, arguments, check, &waited)) {
+    Arguments rest = arguments;
+    rest.waited = waited;
+    overLinks(rest);
+  }
+}
+
+void State::run(const Lease& lease, const Request& request,
+                const Arguments& arguments) {
+  if (!isDirect(request)) {
+    return runPlan(lease, request, arguments);
+  }
+  runSomehow(request, sizesOf(request), arguments,
+             checkOf(request, channel_.size(), kDirectId),
+             [&](const Arguments& rest) { runPlan(lease, request, rest); });
+}
+
+void State::run(const Request& request, const Arguments& arguments,
+                const internal::CollectiveOptions* options) {
+  if (!isDirect(request)) {
+    return runOverLinks(request, arguments);
+  }
+  const uint64_t check = checkOf(request, channel_.size(), kDirectId);
+  const DirectSizes sizes = sizesOf(request);
+  runSomehow(request, sizes, arguments, check,
+             [&](const Arguments& rest) { runOverLinks(request, rest); });
+  if (options != nullptr && options->changing().isRepeated()) {
+    prepare(*options, request, sizes, arguments, check);
+  }
+}
+
+void State::prepare(const internal::CollectiveOptions& options,
+                    const Request& request, const DirectSizes& sizes,
+                    const Arguments& arguments, uint64_t check) {
+  // Whether memory is a device's has to be found out each time.
+  if (options.call().mayBeOnDevice) {
+    return;
+  }
+  auto prepared = std::make_unique<PreparedRun>();
+  prepared->state = serial_;
+  prepared->request = request;
+  prepared->sizes = sizes;
+  prepared->arguments = arguments;
+  prepared->check = check;
+  if (request.collective == Collective::kBarrier) {
+    prepared->arguments.output = &prepared->token;
+  }
+  options.changing().prepare(std::move(prepared));
+}
+
+void State::runAgain(const PreparedRun& prepared,
+                     std::chrono::milliseconds timeout) {
+  Arguments arguments = prepared.arguments;
+  arguments.timeout = timeout;
+  runSomehow(
+      prepared.request, prepared.sizes, arguments, prepared.check,
+      [&](const Arguments& rest) { runOverLinks(prepared.request, rest); });
+}
+
+}  // namespace algorithms
+GLOO_NAMESPACE_END

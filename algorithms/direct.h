@@ -10,6 +10,8 @@
 //            32 KiB unless ranks share a core
 //   halved   the same, longer: each reduces a half of a chunk in the other's
 //            slot; the steps of three neighbouring chunks share a round
+//   exchange alltoall and allgather of two ranks: where a chunk came in, the
+//            next one goes back
 //   staged   slices: copied in, each reduced by its owner, copied out; the
 //            three steps of neighbouring chunks share a round
 //   in place where all vectors are in memory of the shared allocator: nothing
@@ -142,8 +144,16 @@ class DirectRun {
   // The same over what others only read, to this rank's own.
   void combineInputs(char* target, size_t at, size_t bytes) const;
 
-  // ---- Steps of halvedAllreduce().
-  void passOn(const Part& out, char* place, const Part& in);
+  // ---- Of two ranks; see direct_pair.cc.
+  // Bytes that are moved.
+  struct Move {
+    const char* from = nullptr;
+    char* to = nullptr;
+    size_t bytes = 0;
+  };
+  void exchange(const Move& sent, const Move& received, const Move& own);
+  static void passOn(char* to, size_t out, char* place, const char* from,
+                     size_t in);
   void reduceAway(const Part& part, char* theirs);
 
   void reduceInline(char* target, const Part& part, bool wanted);

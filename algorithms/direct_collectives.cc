@@ -146,10 +146,15 @@ void DirectRun::allgather() {
       return allgatherInPlace(offsets);
     }
   }
-  // (Two ranks swap their slots: what is written is in the cache already.)
+  if (size_ == 2 && !isInline) {
+    const Part part = partOf(offsets, 1 - rank_);
+    return exchange({from, nullptr, own.bytes},
+                    {nullptr, output_ + part.begin, part.bytes},
+                    {from, output_ + own.begin, own.bytes});
+  }
   const auto place = [&](int rank, uint64_t round) {
     return lane_.slot(rank, round) +
-           (size_ == 2 ? 0 : lane_.inTurn(std::min(chunk, longest), round));
+           lane_.inTurn(std::min(chunk, longest), round);
   };
   size_t left = piecesOf(longest, chunk);
   while (left > 0) {
@@ -159,12 +164,8 @@ void DirectRun::allgather() {
     if (isInline) {
       publishInline(round, from, own.bytes);
     } else {
-      const size_t length = lengthOf(c, chunk, own.bytes);
-      if (size_ > 2) {
-        lane_.copyOver(place(rank_, round), from + at, length);
-      } else {
-        copy(mine(round), from + at, length);
-      }
+      lane_.copyOver(place(rank_, round), from + at,
+                     lengthOf(c, chunk, own.bytes));
       publish(round);
     }
     // It is in the cache, and the others need a moment.
@@ -199,7 +200,7 @@ void DirectRun::alltoall() {
   Lane::ReadTrial& trial = lane_.readTrial(sharedBytes_);
   trial.run([&] {
     const Way way = alltoallLong(&trial);
-    return way == (trial.goesSecond() ? Way::kSlots : Way::kRead) ? 1. : 0.;
+    return way == (trial.goesSecond() ? Way::kRead : Way::kSlots) ? 1. : 0.;
   });
 }
 
@@ -210,10 +211,7 @@ bool DirectRun::mayBeRead() const {
 // In place, too: piece c of all parts has been copied away before any piece c
 // comes in.
 DirectRun::Way DirectRun::alltoallLong(Lane::ReadTrial* trial) {
-  const bool isPair = size_ == 2;
-  const size_t piece =
-      isPair ? chunkBytes_
-             : chunkBytes_ / static_cast<size_t>(size_) / kLine * kLine;
+  const size_t piece = chunkBytes_ / static_cast<size_t>(size_) / kLine * kLine;
   const auto part = [&](int rank) {
     return static_cast<size_t>(rank) * bytes_;
   };
@@ -221,7 +219,7 @@ DirectRun::Way DirectRun::alltoallLong(Lane::ReadTrial* trial) {
     copyResult(output_ + part(rank_) + at, input_ + part(rank_) + at, length);
   };
   const bool chooses = trial != nullptr && trial->isOver();
-  const bool wouldRead = chooses || (trial != nullptr && !trial->goesSecond());
+  const bool wouldRead = chooses || (trial != nullptr && trial->goesSecond());
   const bool mayOffer = bytes_ >= parameters_.inPlaceBytes;
   if (mayOffer && !request_.copiesInput) {
     offer(input_);
@@ -244,9 +242,16 @@ DirectRun::Way DirectRun::alltoallLong(Lane::ReadTrial* trial) {
       alltoallInPlace();
       return Way::kInPlace;
     }
-    if (agreed && !trial->goesSecond() && readAlltoall()) {
+    if (agreed && trial->goesSecond() && readAlltoall()) {
       return Way::kRead;
     }
+  }
+  if (size_ == 2) {
+    const size_t theirs = part(1 - rank_);
+    exchange({input_ + theirs, nullptr, bytes_},
+             {nullptr, output_ + theirs, bytes_},
+             {input_ + part(rank_), output_ + part(rank_), bytes_});
+    return Way::kSlots;
   }
   const size_t pieces = piecesOf(bytes_, piece);
   size_t left = pieces;

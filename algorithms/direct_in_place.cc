@@ -339,11 +339,11 @@ void DirectRun::chooseWay(Lane::ReadTrial& trial) {
     const uint64_t note =
         rank == rank_ ? noteOf(trial.least()) : offerOf(rank, offers).note;
     isKnown = isKnown && note >> 32 != 0 && note << 32 != 0;
-    read += note >> 32;
-    slots += note & UINT32_MAX;
+    slots += note >> 32;
+    read += note & UINT32_MAX;
   }
   if (isKnown) {
-    trial.choose(slots < read);
+    trial.choose(read < slots);
   } else {
     trial.beginAgain();
   }

@@ -283,9 +283,9 @@ class GLOO_API Lane {
   // It has turned out that a rank may not, as all ranks know: reads() says so
   // from now on, in all lanes.
   virtual void stopReading() = 0;
-  // Whether that, the first way, takes less time than slots, the second one,
+  // Whether that, the second way, takes less time than slots, the first one,
   // for about so many bytes. Used alike by all ranks.
-  using ReadTrial = Trial<3, 1, 512>;
+  using ReadTrial = Trial<5, 1, 512>;
   ReadTrial& readTrial(size_t bytes) {
     const size_t size = std::bit_width(bytes >> 20);
     return readTrials_[std::min(size, readTrials_.size() - 1)];

@@ -23,6 +23,7 @@ template <int kTried, int kUntimed, int kPeriod>
 class Trial {
  public:
   static constexpr int kCalls = kPeriod;  // of a period
+  static constexpr int kTries = kTried;   // of them, one way
 
   constexpr Trial() = default;
   constexpr explicit Trial(bool second) : second_(second) {}

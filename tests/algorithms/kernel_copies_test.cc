@@ -15,6 +15,7 @@
 
 #include "gloo/alltoall.h"
 #include "gloo/common/error.h"
+#include "gloo/internal/direct.h"
 #include "gloo/rendezvous/context.h"
 #include "gloo/rendezvous/file_store.h"
 #include "gloo/transport/shm/device.h"
@@ -63,6 +64,13 @@ void exchange(const ContextPtr& context, int call) {
   }
 }
 
+// As it is tried first.
+void exchangeThroughSlots(const ContextPtr& context) {
+  for (int call = 0; call < internal::Lane::ReadTrial::kTries; call++) {
+    exchange(context, call);
+  }
+}
+
 void endWhoReads() {
   refuseCall(SYS_process_vm_readv, SECCOMP_RET_KILL_PROCESS, {},
              Refused::kAllThreads);
@@ -77,6 +85,7 @@ TEST(KernelCopiesTest, ALongAlltoallIsReadFromTheOthers) {
   const ScratchDirectory directory;
   ProcessGroup ranks(3, [&](Child& child) {
     const auto context = connect(child, 3, directory.path());
+    exchangeThroughSlots(context);
     exchange(context, 1);
     if (child.rank == 1) {
       endWhoReads();
@@ -111,6 +120,7 @@ TEST(KernelCopiesTest, NothingIsReadWhereARankHasItSwitchedOff) {
       attr.singleCopy = child.rank != 0 || byVariable;
       const auto context = connect(child, 3, directory.path(), attr);
       endWhoReads();
+      exchangeThroughSlots(context);
       exchange(context, 1);
     });
     ranks.joinAll();
@@ -124,6 +134,7 @@ TEST(KernelCopiesTest, WhereItIsForbiddenMeanwhileAllGoOnWithoutIt) {
   const ScratchDirectory directory;
   ProcessGroup ranks(3, [&](Child& child) {
     const auto context = connect(child, 3, directory.path());
+    exchangeThroughSlots(context);
     exchange(context, 1);
     if (child.rank == 2) {
       refuseCall(SYS_process_vm_readv, SECCOMP_RET_ERRNO | EPERM);

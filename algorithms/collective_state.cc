@@ -1,7 +1,7 @@
 // What the core knows of the collectives' state.
 #include "gloo/internal/collective_state.h"
 
-#include "algorithms/direct.h"
+#include "algorithms/direct_sizes.h"
 #include "algorithms/state.h"
 #include "gloo/context.h"
 #include "gloo/internal/algorithms.h"

@@ -152,8 +152,9 @@ class DirectRun {
     size_t bytes = 0;
   };
   void exchange(const Move& sent, const Move& received, const Move& own);
-  static void passOn(char* to, size_t out, char* place, const char* from,
-                     size_t in);
+  void passOn(char* to, size_t out, char* place, const char* from, size_t in);
+  // After the last one of an operation.
+  void endPasses();
   void reduceAway(const Part& part, char* theirs);
 
   void reduceInline(char* target, const Part& part, bool wanted);
@@ -257,6 +258,11 @@ class DirectRun {
   bool othersMayOffer_ = false;
   Offer offer_;
   internal::Place exposed_;  // where others may write
+  // What passOn() has moved both ways at once, and taken, where that is tried.
+  struct {
+    double ns = 0;
+    size_t bytes = 0;
+  } passed_;
   // Of each rank, as this one has them mapped; null: nobody writes there.
   std::array<const char*, internal::Direct::kMaxRanks> inputs_;
   std::array<char*, internal::Direct::kMaxRanks> outputs_;

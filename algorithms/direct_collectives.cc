@@ -20,10 +20,11 @@ constexpr size_t kMostChunks = 4;  // of this length at most
 // again: then what is only moved is stored past the caches, whose lines need
 // not be read first. It is several times what cores have in common, as what is
 // left of the results there is read in less time. Measured with 32 MiB,
-// alltoall on 2 cores, the time past the caches to that through them: vectors
-// of 64 MiB in all 1.25 to 1.6 (2 ranks) and 1.1 to 1.2 (8), 128 MiB 1.0 (4),
-// 256 MiB .9 (2 and 8), 512 MiB .98. (What glibc says of the third level is ten
-// times as much on some virtual machines.)
+// alltoall of 4 and 8 ranks on 2 cores, the time past the caches to that
+// through them: vectors of 64 MiB in all 1.1 to 1.2 (8), 128 MiB 1.0 (4), 256
+// MiB .9 (8), 512 MiB .98. (What glibc says of the third level is ten times as
+// much on some virtual machines.) Not what two ranks pass on: alltoall and
+// allgather of 256 MiB in all take .94 and .96 of the time through the caches.
 constexpr size_t kCached = 128 << 20;
 
 }  // namespace
@@ -211,7 +212,6 @@ bool DirectRun::mayBeRead() const {
 // In place, too: piece c of all parts has been copied away before any piece c
 // comes in.
 DirectRun::Way DirectRun::alltoallLong(Lane::ReadTrial* trial) {
-  const size_t piece = chunkBytes_ / static_cast<size_t>(size_) / kLine * kLine;
   const auto part = [&](int rank) {
     return static_cast<size_t>(rank) * bytes_;
   };
@@ -253,6 +253,7 @@ DirectRun::Way DirectRun::alltoallLong(Lane::ReadTrial* trial) {
              {input_ + part(rank_), output_ + part(rank_), bytes_});
     return Way::kSlots;
   }
+  const size_t piece = chunkBytes_ / static_cast<size_t>(size_) / kLine * kLine;
   const size_t pieces = piecesOf(bytes_, piece);
   size_t left = pieces;
   while (left > 0) {

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "gloo/config.h"
-#include "gloo/internal/hints.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
@@ -15,6 +14,7 @@ constexpr size_t kLine = 64;  // of a cache
 
 // What is reduced by several calls of a kernel stays in the first cache.
 constexpr size_t kBlock = 8 << 10;
+
 inline void copy(void* to, const void* from, size_t bytes) {
   if (bytes > 0 && to != from) {
     std::memcpy(to, from, bytes);
@@ -39,13 +39,6 @@ inline size_t piecesOf(size_t bytes, size_t piece) {
 // ranks, 4 MiB: allreduce in .89 of the time from front to back, broadcast .87,
 // allgather .96, alltoall .95.
 inline size_t pieceOf(size_t step, size_t pieces) { return pieces - 1 - step; }
-
-// The lines will be written soon: one transfer instead of two.
-inline void claim(const char* data, size_t bytes) {
-  for (size_t i = 0; i < bytes; i += kLine) {
-    internal::fetchToWrite(data + i);
-  }
-}
 
 }  // namespace algorithms
 GLOO_NAMESPACE_END

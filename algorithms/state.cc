@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "algorithms/direct.h"
 #include "gloo/common/error.h"
 #include "gloo/context.h"
 #include "gloo/internal/check.h"

@@ -49,8 +49,8 @@ bool State::runDirect(const Request& request, const DirectSizes& sizes,
                       std::chrono::milliseconds* waited) {
   const uint64_t slot = Slot::build(arguments.prefix, arguments.tag);
   const uint64_t tag = internal::tagOf(slot);
-  // Before as well: what is refused does not count among those that found no
-  // lane.
+  // Before as well: what is refused then does not count among those that found
+  // no lane.
   refuseIfOverLinks(request, slot);
   const LaneUse use(*direct_, tag, arguments.timeout);
   if (use.entry().inUse) {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "algorithms/collective_names.h"
-#include "algorithms/direct.h"
+#include "algorithms/direct_sizes.h"
 #include "algorithms/tuning.h"
 #include "gloo/common/error.h"
 

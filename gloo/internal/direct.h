@@ -286,10 +286,13 @@ class GLOO_API Lane {
   // Whether that, the second way, takes less time than slots, the first one,
   // for about so many bytes. Used alike by all ranks.
   using ReadTrial = Trial<5, 1, 512>;
-  ReadTrial& readTrial(size_t bytes) {
-    const size_t size = std::bit_width(bytes >> 20);
-    return readTrials_[std::min(size, readTrials_.size() - 1)];
-  }
+  ReadTrial& readTrial(size_t bytes) { return readTrials_[sizeClass(bytes)]; }
+
+  // ---- Two ranks, where a chunk goes out of the place that the next one goes
+  // into. Whether that takes less time in two loops, the second way, than in
+  // one, for about so many bytes. Each rank for itself.
+  using PassTrial = Trial<5, 2, 512>;
+  PassTrial& passTrial(size_t bytes) { return passTrials_[sizeClass(bytes)]; }
 
   // The context has failed, or was closed.
   bool failed() const { return failed_->load(std::memory_order_acquire); }
@@ -307,6 +310,11 @@ class GLOO_API Lane {
     return static_cast<uint32_t>(awaited) + 1;
   }
   virtual void ring(int rank) = 0;
+  // Below 1 MiB, 2, 4 and so on.
+  static constexpr size_t kSizeClasses = 7;
+  static size_t sizeClass(size_t bytes) {
+    return std::min<size_t>(std::bit_width(bytes >> 20), kSizeClasses - 1);
+  }
   // This one's thread may have been moved.
   void noteCore() {
     const auto core = static_cast<uint32_t>(sched_getcpu());
@@ -336,7 +344,8 @@ class GLOO_API Lane {
   bool swapped_[2] = {false, false};  // slotBetween(), by half
   Said said_[2];
   HandoverCopy copyOver_;
-  std::array<ReadTrial, 7> readTrials_;  // below 1 MiB, 2, 4 and so on
+  std::array<ReadTrial, kSizeClasses> readTrials_;
+  std::array<PassTrial, kSizeClasses> passTrials_;
 };
 
 // Thread-safe.
@@ -365,9 +374,10 @@ class GLOO_API Direct {
   // It begins, a few instructions later. Who leaves without has not been there.
   virtual void goOn(Lane& lane) = 0;
   virtual void leave(Lane& lane) = 0;
-  // Whether an operation of this rank with the tag has begun in a lane. After a
-  // plan is known for it elsewhere, at which those that enter look before they
-  // go on: of the two operations one sees the other, and only one of them does.
+  // Whether an operation of this rank with the tag has begun in a lane. To be
+  // called once the tag is planned for the links: who enters looks at the plans
+  // before it goes on, so one of the two operations sees the other, and one
+  // only is refused.
   virtual bool hasGoneOn(uint64_t tag) const = 0;
 };
 

@@ -53,6 +53,7 @@ inline internal::Lane& laneOf(const std::shared_ptr<Context>& context,
   const auto entry = direct.enter(internal::tagOf(Slot::build(prefix, tag)),
                                   std::chrono::seconds(10));
   EXPECT_NE(entry.lane, nullptr);
+  direct.goOn(*entry.lane);
   direct.leave(*entry.lane);
   return *entry.lane;
 }
@@ -89,6 +90,7 @@ class AllLanes {
   internal::Direct::Entry enter(uint64_t tag) {
     const auto entry = direct_.enter(tag, std::chrono::seconds(10));
     EXPECT_NE(entry.lane, nullptr);
+    direct_.goOn(*entry.lane);
     return entry;
   }
 

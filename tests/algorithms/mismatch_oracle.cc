@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "algorithms/direct.h"
+#include "algorithms/direct_sizes.h"
 #include "gloo/internal/check.h"
 
 GLOO_NAMESPACE_BEGIN

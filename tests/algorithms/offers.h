@@ -35,7 +35,7 @@ constexpr int kMostRounds = 100;
 struct Offered {
   Place input;
   Place output;
-  uint64_t note = 0;  // 1: new; of ordinary memory: ns read, ns through slots
+  uint64_t note = 0;  // 1: new; of ordinary memory: ns through slots, ns read
 };
 
 constexpr Offered kGood{{kKnown, 0}, {kKnown, 0}, 0};

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "algorithms/collective_names.h"
-#include "algorithms/direct.h"
+#include "algorithms/direct_sizes.h"
 #include "algorithms/selection.h"
 #include "gloo/internal/direct.h"
 #include "tools/gloo_info/reports.h"

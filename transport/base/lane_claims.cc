@@ -231,6 +231,8 @@ LaneClaims::Outcome LaneClaims::enterKnown(int lane, uint64_t name) {
     return entered(lane, name);
   }
   mine.store(before, std::memory_order_release);
+  uint64_t stale = name;
+  known_[lane].compare_exchange_strong(stale, 0, std::memory_order_relaxed);
   return Outcome::kLinks;
 }
 

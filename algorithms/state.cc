@@ -253,8 +253,12 @@ void State::runPlan(const Lease& lease, const Request& request,
 }
 
 void State::runOverLinks(const Request& request, const Arguments& arguments) {
-  const Lease lease =
-      checkOut(request, Slot::build(arguments.prefix, arguments.tag));
+  runLeased(checkOut(request, Slot::build(arguments.prefix, arguments.tag)),
+            request, arguments);
+}
+
+void State::runLeased(const Lease& lease, const Request& request,
+                      const Arguments& arguments) {
   Arguments timed = arguments;
   timed.deadline = lease.plan().executor().deadlineAfter(
       leftOf(arguments.timeout, arguments.waited));

@@ -143,6 +143,11 @@ class State final : public internal::CollectiveState,
   void runPlan(const Lease& lease, const Request& request,
                const Arguments& arguments);
   void runOverLinks(const Request& request, const Arguments& arguments);
+  // There is no lane, which all ranks have noted: taken back where this one
+  // refuses the call.
+  void runWithoutLane(const Request& request, const Arguments& arguments);
+  void runLeased(const Lease& lease, const Request& request,
+                 const Arguments& arguments);
   void prepare(const internal::CollectiveOptions& options,
                const Request& request, const DirectSizes& sizes,
                const Arguments& arguments, uint64_t check);

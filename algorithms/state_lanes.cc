@@ -49,9 +49,6 @@ bool State::runDirect(const Request& request, const DirectSizes& sizes,
                       std::chrono::milliseconds* waited) {
   const uint64_t slot = Slot::build(arguments.prefix, arguments.tag);
   const uint64_t tag = internal::tagOf(slot);
-  // Before as well: what is refused then does not count among those that found
-  // no lane.
-  refuseIfOverLinks(request, slot);
   const LaneUse use(*direct_, tag, arguments.timeout);
   if (use.entry().inUse) {
     throwTagInUse(request, arguments.tag);
@@ -99,6 +96,19 @@ void State::runSomehow(const Request& request, const DirectSizes& sizes,
   }
 }
 
+void State::runWithoutLane(const Request& request, const Arguments& arguments) {
+  const uint64_t slot = Slot::build(arguments.prefix, arguments.tag);
+  const Lease lease = [&] {
+    try {
+      return checkOut(request, slot);
+    } catch (...) {
+      direct_->takeBack(internal::tagOf(slot), arguments.timeout);
+      throw;
+    }
+  }();
+  runLeased(lease, request, arguments);
+}
+
 void State::run(const Lease& lease, const Request& request,
                 const Arguments& arguments) {
   if (!isDirect(request)) {
@@ -117,7 +127,7 @@ void State::run(const Request& request, const Arguments& arguments,
   const uint64_t check = checkOf(request, channel_.size(), kDirectId);
   const DirectSizes sizes = sizesOf(request);
   runSomehow(request, sizes, arguments, check,
-             [&](const Arguments& rest) { runOverLinks(request, rest); });
+             [&](const Arguments& rest) { runWithoutLane(request, rest); });
   if (options != nullptr && options->changing().isRepeated()) {
     prepare(*options, request, sizes, arguments, check);
   }
@@ -148,7 +158,7 @@ void State::runAgain(const PreparedRun& prepared,
   arguments.timeout = timeout;
   runSomehow(
       prepared.request, prepared.sizes, arguments, prepared.check,
-      [&](const Arguments& rest) { runOverLinks(prepared.request, rest); });
+      [&](const Arguments& rest) { runWithoutLane(prepared.request, rest); });
 }
 
 }  // namespace algorithms

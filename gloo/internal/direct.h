@@ -374,6 +374,9 @@ class GLOO_API Direct {
   // It begins, a few instructions later. Who leaves without has not been there.
   virtual void goOn(Lane& lane) = 0;
   virtual void leave(Lane& lane) = 0;
+  // An operation that got no lane does not go over the links either: it does
+  // not count among those that do. Waits as enter().
+  virtual void takeBack(uint64_t tag, std::chrono::milliseconds timeout) = 0;
   // Whether an operation of this rank with the tag has begun in a lane. To be
   // called once the tag is planned for the links: who enters looks at the plans
   // before it goes on, so one of the two operations sees the other, and one

@@ -115,6 +115,7 @@ class LateLanes : public internal::Channel, public internal::Direct {
   bool crowded() const override { return false; }
   void goOn(internal::Lane&) override {}
   void leave(internal::Lane&) override {}
+  void takeBack(uint64_t, std::chrono::milliseconds) override {}
   bool hasGoneOn(uint64_t) const override { return false; }
 
   void postSend(Operation& op, int dst, uint64_t slot, const void* data,

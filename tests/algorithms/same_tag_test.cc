@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <thread>
 
 #include "gloo/allreduce.h"
@@ -14,6 +15,7 @@
 #include "gloo/gather.h"
 #include "gloo/math.h"
 #include "gloo/transport/shm/device.h"
+#include "tests/algorithms/lanes.h"
 #include "tests/support/spawn.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -90,6 +92,47 @@ TEST(SameTagTest, OfTwoCallsAtTheSameMomentOneIsRefused) {
         thread.join();
       });
   EXPECT_EQ(0, others);
+}
+
+// Rank 0's allreduce is about to find out that there is no lane when its gather
+// with the same tag takes the links: the allreduce is refused, and lanes are
+// used as before, since it was not over the links.
+TEST(SameTagTest, WhoFoundNoLaneAndIsRefusedWasNotOverTheLinks) {
+  std::barrier both(2);
+  spawnContexts(
+      Mode::kThreads, [] { return transport::shm::CreateDevice(); }, 2,
+      [&](const ContextPtr& context) {
+        const auto& line = laneOf(context, kBarrierSlotPrefix, 0).line(0, 0);
+        // Behind the preface: of the lock, rank + 1.
+        std::atomic<uint64_t>& owner = wordsAround(&line).first[4096 / 8];
+        {
+          const AllLanes all(context, 100);
+          both.arrive_and_wait();
+          if (context->rank == 0) {
+            owner = 2;
+            std::atomic<bool> refused{false};
+            std::thread late([&] {
+              EXPECT_THROW(call(context, kAllreduce),
+                           InvalidOperationException);
+              refused = true;
+            });
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            std::thread first([&] { call(context, kGather); });
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            EXPECT_FALSE(refused);
+            owner = 0;
+            late.join();
+            both.arrive_and_wait();
+            first.join();
+          } else {
+            both.arrive_and_wait();
+            call(context, kGather);
+          }
+          both.arrive_and_wait();
+        }
+        both.arrive_and_wait();
+        laneOf(context, kAllreduceSlotPrefix, kTag);
+      });
 }
 
 }  // namespace

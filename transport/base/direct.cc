@@ -197,6 +197,14 @@ void DirectLanes::leave(internal::Lane& lane) {
   claims_.leave(static_cast<DirectLane&>(lane).index());
 }
 
+void DirectLanes::takeBack(uint64_t tag, milliseconds timeout) {
+  int culprit = -1;
+  if (claims_.takeBack(tag, timeout, &culprit) ==
+      LaneClaims::Outcome::kTimeout) {
+    failStopped(timeout, culprit);
+  }
+}
+
 bool DirectLanes::othersStop(int lane) noexcept {
   claims_.close();
   claims_.stop(lane);

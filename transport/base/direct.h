@@ -118,6 +118,7 @@ class DirectLanes final : public internal::Direct {
   Entry enter(uint64_t tag, std::chrono::milliseconds timeout) override;
   void goOn(internal::Lane& lane) override;
   void leave(internal::Lane& lane) override;
+  void takeBack(uint64_t tag, std::chrono::milliseconds timeout) override;
   bool hasGoneOn(uint64_t tag) const override { return claims_.hasGoneOn(tag); }
 
   // The context has failed or was closed, and a rank has left: whoever waits

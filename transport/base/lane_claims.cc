@@ -136,6 +136,19 @@ LaneClaims::Outcome LaneClaims::tryToEnter(uint64_t name, Patience& patience,
   return why;
 }
 
+LaneClaims::Outcome LaneClaims::takeBack(uint64_t tag,
+                                         std::chrono::milliseconds timeout,
+                                         int* culprit) {
+  Patience patience(timeout);
+  Outcome why = Outcome::kLinks;
+  if (lock(patience, &why)) {
+    addToSum(-internal::mixed(nameOf(tag)));
+    unlock();
+  }
+  *culprit = patience.culprit();
+  return why;
+}
+
 // The board may tell of a failure before the links do. What went over those
 // meanwhile would look to others, who are in the lane, like another operation.
 std::chrono::milliseconds LaneClaims::awaitFailure(
@@ -246,7 +259,7 @@ std::optional<LaneClaims::Outcome> LaneClaims::enterLocked(uint64_t name,
   }
   *lane = board_.refusing != 0 ? -1 : claimIdle(name);
   if (*lane < 0) {
-    refuse(name);
+    addToSum(internal::mixed(name));
     return Outcome::kLinks;
   }
   return enterClaimed(*lane, name);
@@ -275,9 +288,10 @@ std::optional<LaneClaims::Outcome> LaneClaims::enterClaimed(int lane,
   return std::nullopt;
 }
 
-void LaneClaims::refuse(uint64_t name) {
+// Of what this rank does over the links. Under the lock.
+void LaneClaims::addToSum(uint64_t number) {
   uint64_t* const sums = this->sums();
-  sums[rank_] += internal::mixed(name);
+  sums[rank_] += number;
   board_.refusing = 0;
   for (int rank = 0; rank < ranks_; rank++) {
     board_.refusing |= sums[rank] != sums[0] ? 1U : 0U;

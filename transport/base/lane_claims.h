@@ -90,6 +90,10 @@ class LaneClaims {
   Outcome enter(uint64_t tag, std::chrono::milliseconds timeout, int* lane,
                 int* culprit = nullptr,
                 std::chrono::milliseconds* waited = nullptr);
+  // What enter() has sent to the links does not go there after all: it is as if
+  // it had never come. kLinks: done; else as enter().
+  Outcome takeBack(uint64_t tag, std::chrono::milliseconds timeout,
+                   int* culprit);
   // It begins. Who leaves without has not been there.
   void goOn(int lane);
   void leave(int lane);
@@ -135,7 +139,7 @@ class LaneClaims {
   bool lock(Patience& patience, Outcome* why);
   bool mayGoOn(Patience& patience, int awaited, Outcome* why) const;
   void unlock();
-  void refuse(uint64_t name);
+  void addToSum(uint64_t number);
   int claimIdle(uint64_t name);
   bool isIdle(int lane) const;
   Count& countOf(int lane, int rank) const;

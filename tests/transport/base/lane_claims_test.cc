@@ -157,6 +157,31 @@ TEST(LaneClaimsTest, WhetherATagHasGoneOnIsKnownOnceItHasAsked) {
   }
 }
 
+TEST(LaneClaimsTest, WhatIsTakenBackWasNotOverTheLinks) {
+  ClaimingRanks ranks(2);
+  std::array<int, LaneClaims::kLanes> lanes{};
+  for (uint64_t tag = 0; tag < lanes.size(); tag++) {
+    lanes[tag] = enter(ranks[0], tag);
+    EXPECT_EQ(enter(ranks[1], tag), lanes[tag]);
+  }
+  EXPECT_EQ(enter(ranks[0], 50), -1);
+  EXPECT_EQ(enter(ranks[0], 60), -1);
+  for (const int lane : lanes) {
+    leave(ranks[0], lane);
+    leave(ranks[1], lane);
+  }
+  EXPECT_EQ(enter(ranks[1], 50), -1);
+  int culprit = -1;
+  EXPECT_EQ(ranks[0].takeBack(60, kClaimTimeout, &culprit), Outcome::kLinks);
+  const int lane = enter(ranks[0], 60);
+  EXPECT_GE(lane, 0);
+  EXPECT_EQ(enter(ranks[1], 60), lane);
+  ranks.owner() = 2;
+  EXPECT_EQ(ranks[0].takeBack(60, milliseconds(10), &culprit),
+            Outcome::kTimeout);
+  EXPECT_EQ(culprit, 1);
+}
+
 TEST(LaneClaimsTest, NobodyWaitsForWhoeverIsStopped) {
   ClaimingRanks ranks(2);
   ranks.owner() = 2;

@@ -166,7 +166,8 @@ void DirectRun::passOn(char* to, size_t out, char* place, const char* from,
                        size_t in) {
   const size_t both = std::min(out, in);
   Lane::PassTrial& trial = lane_.passTrial(sharedBytes_);
-  const auto pass = [&](size_t inOne) {
+  const size_t inOne = trial.goesSecond() ? 0 : both;
+  const auto pass = [&] {
     if (inOne > 0) {
       internal::exchangeKernel()(to, place, from, inOne);
     }
@@ -174,11 +175,11 @@ void DirectRun::passOn(char* to, size_t out, char* place, const char* from,
     copy(place + inOne, from + inOne, in - inOne);
   };
   if (both == 0 || !trial.isTimed()) {
-    pass(trial.goesSecond() ? 0 : both);
+    pass();
   } else {
     using Clock = std::chrono::steady_clock;
     const auto since = Clock::now();
-    pass(trial.goesSecond() ? 0 : both);
+    pass();
     passed_.ns +=
         std::chrono::duration<double, std::nano>(Clock::now() - since).count();
   }
@@ -192,10 +193,7 @@ void DirectRun::endPasses() {
   }
   Lane::PassTrial& trial = lane_.passTrial(sharedBytes_);
   trial.next(passed_.ns / static_cast<double>(passed_.bytes));
-  if (trial.isOver()) {
-    const auto [one, two] = trial.least();
-    trial.choose(two < one);
-  }
+  trial.chooseOnceOver();
 }
 
 // The own input with what the other rank has put there; the sum takes its

@@ -63,10 +63,7 @@ void HandoverCopy::copyMeasured(char* to, const char* from, size_t bytes,
     }
     return 1 / static_cast<double>(bytes);
   });
-  if (trial.isOver()) {
-    const auto [plain, streamed] = trial.least();
-    trial.choose(streamed < choice.most * plain);
-  }
+  trial.chooseOnceOver(choice.most);
 }
 
 }  // namespace internal

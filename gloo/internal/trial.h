@@ -69,6 +69,13 @@ class Trial {
 
   // For the rest of the period.
   void choose(bool second) { second_ = second; }
+  // Once both ways have been tried: the second one, if it took less than that
+  // share of the first one's time.
+  void chooseOnceOver(double share = 1) {
+    if (isOver()) {
+      choose(least_[1] < share * least_[0]);
+    }
+  }
   // A new period begins.
   void beginAgain() {
     call_ = 0;

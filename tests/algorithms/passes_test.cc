@@ -2,6 +2,7 @@
 // (Lane::PassTrial): results against the oracle, until a way was chosen.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <numeric>
 #include <vector>
 
@@ -28,8 +29,7 @@ void onTwoRanks(const std::function<void(const ContextPtr&)>& body) {
       Mode::kThreads, [] { return transport::shm::CreateDevice(); }, 2, body);
 }
 
-// A piece, several, and a short one among them; in the reduction, which knows
-// no kernel for this type, by a function as well.
+// One piece, several, and a short one among them.
 template <typename T>
 void checkAll(const ContextPtr& context, size_t count) {
   for (size_t which = 0; which < testing_support::kChecks; which++) {
@@ -48,7 +48,7 @@ TEST(PassesTest, GiveTheSameEachWay) {
     for (const size_t count : {10000, 33000, 200001}) {
       checkAll<float>(context, count);
     }
-    checkAll<testing_support::Triple>(context, 30001);
+    checkAll<testing_support::Triple>(context, 30001);  // by a function
   });
 }
 

@@ -5,7 +5,6 @@
 #include <array>
 #include <atomic>
 #include <barrier>
-#include <chrono>
 #include <thread>
 
 #include "gloo/allreduce.h"
@@ -94,36 +93,35 @@ TEST(SameTagTest, OfTwoCallsAtTheSameMomentOneIsRefused) {
   EXPECT_EQ(0, others);
 }
 
-// Rank 0's allreduce is about to find out that there is no lane when its gather
-// with the same tag takes the links: the allreduce is refused, and lanes are
-// used as before, since it was not over the links.
+// Its gather with the same tag is over the links meanwhile. Lanes are used as
+// before afterwards: the call that was refused does not count.
 TEST(SameTagTest, WhoFoundNoLaneAndIsRefusedWasNotOverTheLinks) {
   std::barrier both(2);
   spawnContexts(
       Mode::kThreads, [] { return transport::shm::CreateDevice(); }, 2,
       [&](const ContextPtr& context) {
-        const auto& line = laneOf(context, kBarrierSlotPrefix, 0).line(0, 0);
-        // Behind the preface: of the lock, rank + 1.
-        std::atomic<uint64_t>& owner = wordsAround(&line).first[4096 / 8];
         {
           const AllLanes all(context, 100);
           both.arrive_and_wait();
           if (context->rank == 0) {
-            owner = 2;
-            std::atomic<bool> refused{false};
-            std::thread late([&] {
-              EXPECT_THROW(call(context, kAllreduce),
-                           InvalidOperationException);
-              refused = true;
-            });
-            std::this_thread::sleep_for(std::chrono::milliseconds(50));
-            std::thread first([&] { call(context, kGather); });
-            std::this_thread::sleep_for(std::chrono::milliseconds(50));
-            EXPECT_FALSE(refused);
-            owner = 0;
-            late.join();
+            // One is under way once the other one has been refused.
+            std::atomic<int> refused{0};
+            const auto gatherOrNot = [&] {
+              try {
+                call(context, kGather);
+              } catch (const InvalidOperationException&) {
+                refused++;
+                refused.notify_all();
+              }
+            };
+            std::thread one(gatherOrNot);
+            std::thread other(gatherOrNot);
+            refused.wait(0);
+            EXPECT_THROW(call(context, kAllreduce), InvalidOperationException);
             both.arrive_and_wait();
-            first.join();
+            one.join();
+            other.join();
+            EXPECT_EQ(1, refused);
           } else {
             both.arrive_and_wait();
             call(context, kGather);

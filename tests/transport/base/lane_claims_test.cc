@@ -18,6 +18,25 @@ namespace {
 using Outcome = LaneClaims::Outcome;
 using std::chrono::milliseconds;
 
+using Lanes = std::array<int, LaneClaims::kLanes>;
+
+// Two ranks, with a tag for each lane.
+Lanes enterAll(ClaimingRanks& ranks) {
+  Lanes lanes{};
+  for (uint64_t tag = 0; tag < lanes.size(); tag++) {
+    lanes[tag] = enter(ranks[0], tag);
+    EXPECT_EQ(enter(ranks[1], tag), lanes[tag]);
+  }
+  return lanes;
+}
+
+void leaveAll(ClaimingRanks& ranks, const Lanes& lanes) {
+  for (const int lane : lanes) {
+    leave(ranks[0], lane);
+    leave(ranks[1], lane);
+  }
+}
+
 TEST(LaneClaimsTest, EverNewTagsHaveLanes) {
   ClaimingRanks ranks(3);
   for (uint64_t tag = 0; tag < 1000; tag++) {
@@ -90,16 +109,9 @@ TEST(LaneClaimsTest, ARankMayBeFarAhead) {
 
 TEST(LaneClaimsTest, RefusalsEndWhenAllHaveMetTheSameOnes) {
   ClaimingRanks ranks(2);
-  std::array<int, LaneClaims::kLanes> lanes{};
-  for (uint64_t tag = 0; tag < lanes.size(); tag++) {
-    lanes[tag] = enter(ranks[0], tag);
-    EXPECT_EQ(enter(ranks[1], tag), lanes[tag]);
-  }
+  const auto lanes = enterAll(ranks);
   EXPECT_EQ(enter(ranks[0], 50), -1);
-  for (const int lane : lanes) {
-    leave(ranks[0], lane);
-    leave(ranks[1], lane);
-  }
+  leaveAll(ranks, lanes);
   // As many, but not the same.
   EXPECT_EQ(enter(ranks[1], 60), -1);
   EXPECT_EQ(enter(ranks[1], 50), -1);
@@ -159,17 +171,10 @@ TEST(LaneClaimsTest, WhetherATagHasGoneOnIsKnownOnceItHasAsked) {
 
 TEST(LaneClaimsTest, WhatIsTakenBackWasNotOverTheLinks) {
   ClaimingRanks ranks(2);
-  std::array<int, LaneClaims::kLanes> lanes{};
-  for (uint64_t tag = 0; tag < lanes.size(); tag++) {
-    lanes[tag] = enter(ranks[0], tag);
-    EXPECT_EQ(enter(ranks[1], tag), lanes[tag]);
-  }
+  const auto lanes = enterAll(ranks);
   EXPECT_EQ(enter(ranks[0], 50), -1);
   EXPECT_EQ(enter(ranks[0], 60), -1);
-  for (const int lane : lanes) {
-    leave(ranks[0], lane);
-    leave(ranks[1], lane);
-  }
+  leaveAll(ranks, lanes);
   EXPECT_EQ(enter(ranks[1], 50), -1);
   int culprit = -1;
   EXPECT_EQ(ranks[0].takeBack(60, kClaimTimeout, &culprit), Outcome::kLinks);

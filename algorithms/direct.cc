@@ -102,9 +102,7 @@ void DirectRun::reduceOwn() {
   if (arguments_.own == nullptr) {
     return;
   }
-  if (word_.announces) {
-    announce();  // who contradicts has it before any vector is changed
-  }
+  announce();  // who contradicts has it before any vector is changed
   reduceLocally(reduce_, *arguments_.own, output_, [this] { lookAtTime(); });
 }
 
@@ -116,9 +114,7 @@ uint64_t DirectRun::begin() {
   }
   const uint64_t before = lane_.round();
   if (before > lane_.seen()) {
-    if (word_.announces) {
-      announce();
-    }
+    announce();
     waitForAll(before);
   }
   return before + 1;
@@ -127,8 +123,18 @@ uint64_t DirectRun::begin() {
 // What others have said of this operation over the links, or will say, is
 // compared with its word from here on.
 void DirectRun::announce() {
-  word_.announces = false;
-  channel_.begin(word_.slot, word_.check, nullptr);
+  if (word_.announces || lane_.repeats.marked()) [[unlikely]] {
+    announceNow();
+  }
+}
+
+void DirectRun::announceNow() {
+  if (word_.announces) {
+    word_.announces = false;
+    channel_.begin(word_.slot, word_.check, nullptr, &lane_.repeats);
+  } else {
+    lane_.tellRepeats();
+  }
   if (lane_.failed()) {
     throwFailure();
   }
@@ -154,9 +160,7 @@ DirectRun::Line& DirectRun::lineFor(uint64_t round) {
 
 void DirectRun::send(uint64_t round) {
   lane_.publish(round);
-  if (word_.announces) {
-    announce();
-  }
+  announce();
 }
 
 // Those that go on only once this rank has given its core away. Before others
@@ -195,6 +199,9 @@ void DirectRun::waitFor(int rank, uint64_t round) {
 }
 
 [[gnu::noinline]] void DirectRun::awaitLine(int rank, uint64_t round) {
+  if (lane_.glance(rank, round)) {
+    return;
+  }
   if (!timed_) {
     startTime();
   }

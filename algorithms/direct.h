@@ -46,7 +46,8 @@ class DirectRun {
   struct Word {
     uint64_t check = 0;  // as Channel::begin returns it
     uint64_t slot = 0;
-    // Channel::begin was not called: it is, while the first line travels.
+    // Neither was Channel::begin called nor the operation counted as one that
+    // repeats another: begin() is, while the first line travels.
     bool announces = false;
   };
 
@@ -170,6 +171,7 @@ class DirectRun {
   // Number of the next one; all have published the one before.
   uint64_t begin();
   void announce();
+  void announceNow();
   // What is there, or `data`, at most Line::kPayloadBytes.
   void publish(uint64_t round);
   void publishInline(uint64_t round, const void* data, size_t bytes);

@@ -68,9 +68,12 @@ bool State::runDirect(const Request& request, const DirectSizes& sizes,
       previous.sequence != 0) {
     word.check = internal::withSequence(
         word.check, internal::sequenceAfter(previous.sequence));
-    word.announces = true;
+    word.announces = !lane->repeats.match(check);
+    if (!word.announces) {
+      lane->repeats.count();
+    }
   } else {
-    word.check = channel_.begin(slot, word.check, nullptr);
+    word.check = channel_.begin(slot, word.check, nullptr, &lane->repeats);
     if (previous.tag != tag) {
       lane->earlierRound = lane->round();
       lane->earlierTag = previous.tag;

@@ -14,6 +14,7 @@
 #include "gloo/config.h"
 #include "gloo/internal/cause.h"
 #include "gloo/internal/check.h"
+#include "gloo/internal/repeats.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport {
@@ -120,10 +121,12 @@ class GLOO_API Channel {
   // a receive waits. Returns the word for its messages: `check`, with the
   // sequence number of the tag. A contradiction fails the context. Operations
   // with one tag begin one after the other, in the same order on all ranks.
-  // `details` of the word, or null: for who contradicts it.
+  // `details` of the word, or null: for who contradicts it. `repeats`: of the
+  // lane that it is in, by the thread that is there.
   virtual uint64_t begin(uint64_t slot, uint64_t check,
-                         const CheckDetailsPtr& details) {
-    (void)slot, (void)details;
+                         const CheckDetailsPtr& details,
+                         Repeats* repeats = nullptr) {
+    (void)slot, (void)details, (void)repeats;
     return check;
   }
 

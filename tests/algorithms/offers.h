@@ -101,6 +101,8 @@ class OffersLane final : public internal::Lane {
     return readSucceeds;
   }
   void stopReading() override { mayRead = false; }
+  Outcome wait(int, uint64_t, Deadline) override { return Outcome::kTimeout; }
+  void tellRepeats() override {}
   bool hasLetGo() override {
     hasFailed_ = hasLetGo_;  // the news comes
     return hasLetGo_;
@@ -112,9 +114,6 @@ class OffersLane final : public internal::Lane {
     if (round() > kMostRounds) {
       throw std::logic_error("more rounds than any of these takes");
     }
-  }
-  Outcome waitLong(int, uint64_t, Deadline) override {
-    return Outcome::kTimeout;
   }
 
   std::vector<LaneLine> lineStorage_;

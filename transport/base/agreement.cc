@@ -147,6 +147,28 @@ uint64_t Agreement::begin(uint64_t tag, uint64_t word,
   return mine.word;
 }
 
+// Those that nobody has said anything of, and that are forgotten after it, are
+// only counted.
+void Agreement::beginAgain(uint64_t tag, uint64_t word, uint64_t times,
+                           std::optional<Conflict>* conflict) {
+  while (times > 0 && !*conflict) {
+    Tag& t = at(tag);
+    if (times > kRemembered && t.latest <= t.begun) {
+      t.begun += times - kRemembered;
+      t.latest = t.begun;
+      t.sequence = sequenceFor(t.begun);
+      times = kRemembered;
+    }
+    begin(tag, word, conflict);
+    times--;
+  }
+}
+
+bool Agreement::isAhead(uint64_t tag) const {
+  const auto found = tags_.find(tag);
+  return found != tags_.end() && found->second.latest > found->second.begun;
+}
+
 // Leaves all as it is: it is another rank that asks.
 std::optional<uint64_t> Agreement::begun(uint64_t tag) const {
   const auto found = tags_.find(tag);

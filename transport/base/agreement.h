@@ -49,6 +49,12 @@ class Agreement {
   // or null.
   uint64_t begin(uint64_t tag, uint64_t word, std::optional<Conflict>* conflict,
                  const internal::CheckDetailsPtr& details = nullptr);
+  // So many that follow it, none with details.
+  void beginAgain(uint64_t tag, uint64_t word, uint64_t times,
+                  std::optional<Conflict>* conflict);
+  // Whether another rank has said something of one that this rank is yet to
+  // begin.
+  bool isAhead(uint64_t tag) const;
   // How many operations this rank has begun; nothing if that was forgotten.
   std::optional<uint64_t> begun(uint64_t tag) const;
   // Of this rank's operation with that word, or of its part that is with

@@ -54,7 +54,8 @@ class Context final : public transport::Context,
 
   // internal::Channel
   uint64_t begin(uint64_t slot, uint64_t check,
-                 const internal::CheckDetailsPtr& details) override;
+                 const internal::CheckDetailsPtr& details,
+                 internal::Repeats* repeats = nullptr) override;
   void contradict(const internal::Contradiction& what) override;
   void postSend(Operation& op, int dst, uint64_t slot, const void* data,
                 size_t bytes, uint64_t check, bool more) override;
@@ -76,6 +77,9 @@ class Context final : public transport::Context,
   int size() const override { return transport::Context::size; }
   std::string linkName(int peer) const override;
   size_t eagerBytes() const override { return eagerBytes_; }
+
+  // Of all lanes.
+  void tellRepeats();
 
   // internal::Mesh
   internal::PeerAddress address() override;
@@ -185,14 +189,12 @@ class Context final : public transport::Context,
   bool failedLocked() const { return cause_ != nullptr; }
   // A check word has come with a frame. False, and the context has failed, if
   // it contradicts.
-  bool hear(int peer, uint64_t slot, uint64_t word, bool isMessage) {
-    const uint64_t tag = internal::tagOf(slot);
-    const auto conflict = agreement_.heard(peer, tag, word, isMessage);
-    if (conflict) {
-      failMismatch(tag, conflict->one, conflict->other);
-    }
-    return !conflict;
-  }
+  bool hear(int peer, uint64_t slot, uint64_t word, bool isMessage);
+  // See gloo/internal/repeats.h.
+  void countRepeats();
+  void markRepeats(uint64_t tag);
+  // All that has begun is counted.
+  Agreement& agreement();
   void tellAwaited();  // to who should send what collectives wait for
   void failMismatch(uint64_t tag, const internal::Statement& one,
                     const internal::Statement& other);

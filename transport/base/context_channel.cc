@@ -18,7 +18,8 @@ constexpr milliseconds kPatience{250};
 }  // namespace
 
 uint64_t Context::begin(uint64_t slot, uint64_t check,
-                        const internal::CheckDetailsPtr& details) {
+                        const internal::CheckDetailsPtr& details,
+                        internal::Repeats* repeats) {
   origin_.check("context");
   if (size() == 1) {
     return check;
@@ -26,11 +27,70 @@ uint64_t Context::begin(uint64_t slot, uint64_t check,
   auto lock = this->lock();
   const uint64_t tag = internal::tagOf(slot);
   std::optional<Agreement::Conflict> conflict;
-  const uint64_t word = agreement_.begin(tag, check, &conflict, details);
+  const uint64_t word = agreement().begin(tag, check, &conflict, details);
   if (conflict) {
     failMismatch(tag, conflict->one, conflict->other);
   }
+  if (repeats != nullptr) {
+    repeats->begin(tag, word);
+  }
   return word;
+}
+
+bool Context::hear(int peer, uint64_t slot, uint64_t word, bool isMessage) {
+  const uint64_t tag = internal::tagOf(slot);
+  const auto conflict = agreement().heard(peer, tag, word, isMessage);
+  if (conflict) {
+    failMismatch(tag, conflict->one, conflict->other);
+  } else if (direct_ != nullptr) {
+    markRepeats(tag);
+  }
+  return !conflict;
+}
+
+Agreement& Context::agreement() {
+  if (direct_ != nullptr) {
+    countRepeats();
+  }
+  return agreement_;
+}
+
+void Context::tellRepeats() {
+  auto lock = this->lock();
+  countRepeats();
+}
+
+void Context::countRepeats() {
+  for (const auto& lane : direct_->lanes()) {
+    internal::Repeats& repeats = lane->repeats;
+    const uint64_t times = repeats.take();
+    if (times > 0) {
+      const uint64_t tag = repeats.tag();
+      std::optional<Agreement::Conflict> conflict;
+      agreement_.beginAgain(tag, repeats.word(), times, &conflict);
+      if (conflict) {
+        failMismatch(tag, conflict->one, conflict->other);
+      }
+    }
+    if (repeats.marked() && !agreement_.isAhead(repeats.tag())) {
+      repeats.mark(false);
+    }
+  }
+}
+
+// A word of that tag has come.
+void Context::markRepeats(uint64_t tag) {
+  bool marked = false;
+  for (const auto& lane : direct_->lanes()) {
+    if (lane->repeats.areOf(tag) && agreement_.isAhead(tag)) {
+      lane->repeats.mark(true);
+      marked = true;
+    }
+  }
+  if (marked) {
+    direct_->awaitPublished();
+    countRepeats();
+  }
 }
 
 bool Context::waitUntil(const std::function<bool()>& ready, Deadline deadline) {

@@ -78,7 +78,7 @@ void Context::contradict(const internal::Contradiction& what) {
     return;
   }
   const uint64_t tag = internal::tagOf(what.slot);
-  agreement_.know(tag, what.mine.word, what.details);
+  agreement().know(tag, what.mine.word, what.details);
   const std::string text = describeConflict(tag, what.mine, what.theirs,
                                             what.details.get(), nullptr);
   const int peer = what.theirs.rank;
@@ -90,7 +90,7 @@ void Context::contradict(const internal::Contradiction& what) {
 void Context::onDispute(const Dispute& theirs) {
   const Statement mine{rank(), theirs.yours};
   const auto ours =
-      agreement_.detailsOf(theirs.tag, theirs.yours, theirs.said.rank);
+      agreement().detailsOf(theirs.tag, theirs.yours, theirs.said.rank);
   const std::string text = describeConflict(theirs.tag, theirs.said, mine,
                                             theirs.details.get(), ours.get());
   // A third rank has noticed: who said the other word knows its details.

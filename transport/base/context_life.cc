@@ -28,7 +28,7 @@ constexpr int kMostAsked = 256;
 Context::Missing Context::missingRanks(ProgressDomain::Lock& lock,
                                        std::optional<uint64_t> slot) {
   const uint64_t tag = slot ? internal::tagOf(*slot) : 0;
-  uint64_t least = slot ? agreement_.begun(tag).value_or(0) : 0;
+  uint64_t least = slot ? agreement().begun(tag).value_or(0) : 0;
   std::map<int, uint64_t> calls;
   for (int peer = 0; peer < size(); peer++) {
     const Peer& p = peers_[static_cast<size_t>(peer)];

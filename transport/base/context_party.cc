@@ -52,7 +52,7 @@ Hello Context::onHello(const Hello& theirs) {
   }
   if (theirs.purpose == Purpose::kProbe) {
     noteProbe(theirs);
-    answer.begun = agreement_.begun(theirs.tag).value_or(Hello::kNotKnown);
+    answer.begun = agreement().begun(theirs.tag).value_or(Hello::kNotKnown);
   }
   if (theirs.purpose != Purpose::kPair) {
     return answer;

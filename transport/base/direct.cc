@@ -258,6 +258,15 @@ void DirectLanes::depart(int rank) {
   }
 }
 
+// If the kernel refuses, a thread that is just between the two looks at the
+// next operation, or when it waits.
+void DirectLanes::awaitPublished() {
+  if (makesBarriers_) {
+    countSystemCall();
+    (void)SleepersBarrier::make();
+  }
+}
+
 void DirectLanes::countSystemCall() { context_.device().countDirectCall(); }
 
 }  // namespace transport::base

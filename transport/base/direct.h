@@ -56,13 +56,14 @@ class DirectLane final : public internal::Lane {
   }
   void letGo() noexcept override;
   bool hasLetGo() override;
+  void tellRepeats() override;
+  Outcome wait(int rank, uint64_t round, Deadline deadline) override;
   bool reads() const override;
   bool read(int rank, char* to, uint64_t from, size_t bytes) override;
   void stopReading() override;
 
  private:
   void ring(int rank) override;
-  Outcome waitLong(int rank, uint64_t round, Deadline deadline) override;
   bool spin(int rank, uint64_t round, Deadline deadline);
   bool spinCrowded(int rank, uint64_t round, Deadline deadline);
   bool spinAlone(int rank, uint64_t round, Deadline deadline);
@@ -121,6 +122,12 @@ class DirectLanes final : public internal::Direct {
   void takeBack(uint64_t tag, std::chrono::milliseconds timeout) override;
   bool hasGoneOn(uint64_t tag) const override { return claims_.hasGoneOn(tag); }
 
+  using Lanes = std::array<std::unique_ptr<DirectLane>, LaneClaims::kLanes>;
+  const Lanes& lanes() const { return lanes_; }
+  // What threads of this rank have stored in lanes before they published is
+  // seen by this one, or they see what this one has stored before.
+  void awaitPublished();
+
   // The context has failed or was closed, and a rank has left: whoever waits
   // looks again. Any thread.
   void fail();
@@ -162,7 +169,7 @@ class DirectLanes final : public internal::Direct {
   LentMemory lent_;
   const Peers peers_;
   std::atomic<bool> reads_;
-  std::array<std::unique_ptr<DirectLane>, LaneClaims::kLanes> lanes_;
+  Lanes lanes_;
 };
 
 }  // namespace transport::base

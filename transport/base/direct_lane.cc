@@ -143,8 +143,8 @@ bool DirectLane::spinAlone(int rank, uint64_t round, Deadline deadline) {
   return true;
 }
 
-internal::Lane::Outcome DirectLane::waitLong(int rank, uint64_t round,
-                                             Deadline deadline) {
+internal::Lane::Outcome DirectLane::wait(int rank, uint64_t round,
+                                         Deadline deadline) {
   bool done = spin(rank, round, deadline);
   std::atomic<uint32_t>& bell = bells_[rank_];
   while (!done && !deadline.expired()) {
@@ -193,6 +193,8 @@ bool DirectLane::hasLetGo() {
   std::atomic_thread_fence(std::memory_order_acquire);
   return lanes_.claims().isClosed();
 }
+
+void DirectLane::tellRepeats() { lanes_.context().tellRepeats(); }
 
 bool DirectLane::reads() const {
   return lanes_.reads().load(std::memory_order_relaxed);

@@ -295,6 +295,54 @@ TEST(AgreementTest, MoreTagsThanAreRememberedAllocateNothing) {
   }
 }
 
+TEST(AgreementTest, OperationsThatAreOnlyCountedAreAsThoseThatBegin) {
+  for (const uint64_t times : {1, 7, 8, 9, 100, 70000}) {
+    Agreement counted(0);
+    Agreement begun(0);
+    for (Agreement* agreement : {&counted, &begun}) {
+      begin(*agreement, kTag, wordOf(2));
+    }
+    Conflict conflict;
+    counted.beginAgain(kTag, wordOf(1), times, &conflict);
+    EXPECT_FALSE(conflict.has_value());
+    for (uint64_t i = 0; i < times; i++) {
+      begin(begun, kTag, wordOf(1));
+    }
+    EXPECT_EQ(begun.begun(kTag), counted.begun(kTag));
+    const uint64_t next = begin(begun, kTag, wordOf(3));
+    EXPECT_EQ(next, begin(counted, kTag, wordOf(3)));
+    // Of those that were last, the words are known.
+    for (uint16_t back = 0; back < Agreement::kRemembered; back++) {
+      const auto cycle = CheckFields::kMaxSequence;
+      const auto sequence = static_cast<uint16_t>(
+          (sequenceOf(next) + cycle - 1 - back) % cycle + 1);
+      for (const uint8_t operation : {1, 2, 3}) {
+        const uint64_t said = withSequence(wordOf(operation), sequence);
+        EXPECT_EQ(begun.heard(1, kTag, said, false).has_value(),
+                  counted.heard(1, kTag, said, false).has_value())
+            << times << " " << back << " " << int{operation};
+      }
+    }
+  }
+}
+
+TEST(AgreementTest, AWordThatIsAheadIsComparedWithWhatIsCounted) {
+  for (const uint16_t ahead : {1, 2, 20, 100}) {
+    Agreement agreement(0);
+    EXPECT_FALSE(agreement.isAhead(kTag));
+    agreement.heard(1, kTag, withSequence(wordOf(2), ahead), true);
+    EXPECT_TRUE(agreement.isAhead(kTag));
+    Conflict conflict;
+    agreement.beginAgain(kTag, wordOf(1), ahead - 1, &conflict);
+    EXPECT_FALSE(conflict.has_value());
+    EXPECT_TRUE(agreement.isAhead(kTag));
+    agreement.beginAgain(kTag, wordOf(1), 1000, &conflict);
+    ASSERT_TRUE(conflict.has_value());
+    EXPECT_EQ(ahead, sequenceOf(conflict->one.word));
+    EXPECT_FALSE(agreement.isAhead(kTag));
+  }
+}
+
 TEST(AgreementTest, WordsThatAreAheadAreNotForgotten) {
   Agreement agreement(0);
   agreement.heard(1, kTag, withSequence(wordOf(2), 1), true);

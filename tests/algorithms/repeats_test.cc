@@ -1,0 +1,168 @@
+// Operations of a lane that are only counted as they repeat each other
+// (gloo/internal/repeats.h) are compared with what is said over the links, as
+// all others.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <barrier>
+#include <chrono>
+
+#include "gloo/allreduce.h"
+#include "gloo/broadcast.h"
+#include "gloo/common/deadline.h"
+#include "gloo/common/error.h"
+#include "gloo/context.h"
+#include "gloo/gather.h"
+#include "gloo/math.h"
+#include "gloo/transport/shm/device.h"
+#include "tests/algorithms/lanes.h"
+#include "tests/support/spawn.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace test {
+namespace {
+
+using ContextPtr = std::shared_ptr<Context>;
+
+constexpr uint32_t kTag = 7;
+
+internal::Channel& channelOf(const ContextPtr& context) {
+  return internal::Channel::of(Inside::transport(*context));
+}
+
+// From rank 0, which waits for nobody before the next one.
+class Broadcast {
+ public:
+  explicit Broadcast(const ContextPtr& context) : opts_(context) {
+    opts_.setOutput(&value_, 1);
+    opts_.setRoot(0);
+    opts_.setTag(kTag);
+  }
+  void run() { broadcast(opts_); }
+
+ private:
+  int value_ = 1;
+  BroadcastOptions opts_;
+};
+
+// To rank 0, over the links: rank 1 waits for nobody.
+void gatherAtFirst(const ContextPtr& context) {
+  std::array<int, 2> all{};
+  int own = 1;
+  GatherOptions opts(context);
+  opts.setInput(&own, 1);
+  if (context->rank == 0) {
+    opts.setOutput(all.data(), all.size());
+  }
+  opts.setRoot(0);
+  opts.setTag(kTag);
+  gather(opts);
+}
+
+void expectMismatch(const internal::Channel& channel) {
+  const internal::CausePtr cause = channel.failure();
+  ASSERT_NE(cause, nullptr);
+  EXPECT_EQ(internal::Cause::Kind::kMismatch, cause->kind) << cause->text;
+  EXPECT_NE(cause->text.find("broadcast"), std::string::npos) << cause->text;
+  EXPECT_NE(cause->text.find("gather"), std::string::npos) << cause->text;
+}
+
+// Rank 0 broadcasts so many times with rank 1, then once more, while that one
+// gathers. `first` is what rank 0 does then, and `second` rank 1.
+class RepeatsTest : public testing::TestWithParam<int> {
+ protected:
+  template <typename First, typename Second>
+  void run(const First& first, const Second& second) {
+    spawnContexts(
+        Mode::kThreads, [] { return transport::shm::CreateDevice(); }, 2,
+        [&](const ContextPtr& context) {
+          Broadcast broadcast(context);
+          for (int i = 0; i < GetParam(); i++) {
+            broadcast.run();
+          }
+          both_.arrive_and_wait();
+          if (context->rank == 0) {
+            first(broadcast, channelOf(context));
+          } else {
+            second(broadcast, context);
+          }
+          both_.arrive_and_wait();
+        });
+  }
+
+  std::barrier<> both_{2};
+};
+
+TEST_P(RepeatsTest, AWordThatWasThereIsComparedAtOnce) {
+  run(
+      [&](Broadcast& broadcast, internal::Channel& channel) {
+        both_.arrive_and_wait();
+        channel.poll();
+        EXPECT_EQ(channel.failure(), nullptr);
+        EXPECT_THROW(broadcast.run(), MismatchException);
+        expectMismatch(channel);
+      },
+      [&](Broadcast&, const ContextPtr& context) {
+        gatherAtFirst(context);
+        both_.arrive_and_wait();
+      });
+}
+
+TEST_P(RepeatsTest, AWordThatComesLaterIsCompared) {
+  run(
+      [&](Broadcast& broadcast, internal::Channel& channel) {
+        broadcast.run();
+        both_.arrive_and_wait();
+        const auto deadline = Deadline::after(std::chrono::seconds(10));
+        while (channel.failure() == nullptr && !deadline.expired()) {
+          channel.poll();
+        }
+        expectMismatch(channel);
+      },
+      [&](Broadcast& broadcast, const ContextPtr& context) {
+        both_.arrive_and_wait();
+        // It may hear of it before it is through.
+        EXPECT_THROW(
+            {
+              gatherAtFirst(context);
+              broadcast.run();
+            },
+            MismatchException);
+      });
+}
+
+INSTANTIATE_TEST_SUITE_P(Times, RepeatsTest,
+                         testing::Values(0, 1, 2, 3, 10, 3000));
+
+// Numbers go on where a lane has left them: with operations over the links
+// between, and other ones in the lane.
+TEST(RepeatsTest, AreCountedAmongTheOthers) {
+  spawnContexts(
+      Mode::kThreads, [] { return transport::shm::CreateDevice(); }, 2,
+      [&](const ContextPtr& context) {
+        Broadcast broadcast(context);
+        for (int round = 0; round < 300; round++) {
+          for (int i = 0; i < round % 23; i++) {
+            broadcast.run();
+          }
+          if (round % 3 != 0) {
+            gatherAtFirst(context);
+          }
+          if (round % 5 == 0) {
+            std::array<int, 3> values{1, 2, 3};
+            AllreduceOptions opts(context);
+            opts.setOutput(values.data(), values.size());
+            opts.setReduceFunction(
+                static_cast<void (*)(void*, const void*, const void*, size_t)>(
+                    &sum<int>));
+            opts.setTag(kTag);
+            allreduce(opts);
+            EXPECT_EQ((std::array<int, 3>{2, 4, 6}), values);
+          }
+        }
+      });
+}
+
+}  // namespace
+}  // namespace test
+GLOO_NAMESPACE_END

@@ -109,15 +109,22 @@ class GLOO_API Lane {
   // The round that this rank published last.
   uint64_t round() const { return round_.load(std::memory_order_relaxed); }
   // The last one that all ranks have published, as far as this rank has looked.
-  uint64_t seen() const { return seen_; }
-  void setSeen(uint64_t round) { seen_ = round; }
+  uint64_t seen() const { return seen_.load(std::memory_order_relaxed); }
+  void setSeen(uint64_t round) {
+    seen_.store(round, std::memory_order_relaxed);
+  }
   LaneLine& line(int rank, uint64_t round) const {
     return lines_[2 * static_cast<size_t>(rank) + (round & 1)];
   }
-  // A hint, before an operation is in the lane: this rank's line of its first
-  // round is about to be written, which somebody else has read last. From any
-  // thread.
-  void fetchNextLine() const {
+  // A hint, before an operation is in the lane: it writes this rank's line, and
+  // before that reads those of the others that were not read yet (a broadcast
+  // of 4 bytes between two of 16 cores 226 and 197 ns). From any thread.
+  void fetchLines() const {
+    for (int other = 0; seen() < round() && other < size_; other++) {
+      if (other != rank_) {
+        fetchToRead(&line(other, round()));
+      }
+    }
     const auto* const bytes =
         reinterpret_cast<const char*>(&line(rank_, round() + 1));
     fetchToWrite(bytes);
@@ -345,7 +352,7 @@ class GLOO_API Lane {
   const std::atomic<bool>* failed_ = nullptr;
   // Written by the thread that is in the lane.
   std::atomic<uint64_t> round_{0};
-  uint64_t seen_ = 0;
+  std::atomic<uint64_t> seen_{0};
   bool swapped_[2] = {false, false};  // slotBetween(), by half
   Said said_[2];
   HandoverCopy copyOver_;

@@ -7,10 +7,9 @@ GLOO_NAMESPACE_BEGIN
 namespace internal {
 
 // Between two looks at memory that another core will write. The processor then
-// neither looks ahead, for which it would
-// have to begin anew once the value changes (Intel 64 and IA-32 Architectures
-// Optimization Reference Manual, "PAUSE"), nor takes much from another thread
-// of the same core. 10 to 50 ns.
+// neither looks ahead, for which it would have to begin anew once the value
+// changes (Intel 64 and IA-32 Architectures Optimization Reference Manual,
+// "PAUSE"), nor takes much from another thread of the same core. 10 to 50 ns.
 inline void pauseBetweenLooks() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -18,6 +17,9 @@ inline void pauseBetweenLooks() {
   asm volatile("yield");
 #endif
 }
+
+// This core will read the cache line.
+inline void fetchToRead(const void* data) { __builtin_prefetch(data); }
 
 // This core will write the cache line.
 inline void fetchToWrite(const void* data) {

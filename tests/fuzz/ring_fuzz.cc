@@ -17,7 +17,7 @@ using transport::base::FrameType;
 constexpr uint32_t kCells = 16;
 constexpr uint32_t kBytes = 4096;
 constexpr size_t kMaxPayload = 3000;
-constexpr size_t kRecord = 4 + Cell::kBodyBytes + Cell::kHeadBytes;
+constexpr size_t kRecord = 4 + Cell::kBodyBytes;
 
 struct Memory {
   RingControl control{};
@@ -35,9 +35,9 @@ void readAll(FrameReader& reader, char* place) {
         require(write.bytes <= kBoundBytes, "within the line");
         std::memcpy(place, write.payload, write.bytes);
         break;
-      case FrameReader::Event::kSmall:
-        require(reader.message().bytes <= kInlineBytes, "within the line");
-        std::memcpy(place, reader.small(), reader.message().bytes);
+      case FrameReader::Event::kMessage:
+        require(reader.message().bytes <= kMaxPayload, "within limits");
+        std::memcpy(place, reader.payload(), reader.message().bytes);
         break;
       case FrameReader::Event::kPayload:
         require(reader.header().payloadBytes <= kMaxPayload, "within limits");
@@ -64,9 +64,7 @@ void run(const char* data, size_t bytes) {
     const size_t part = std::min(bytes, kRecord);
     std::memcpy(&cell.kind, data, std::min<size_t>(part, 4));
     if (part > 4) {
-      const size_t body = std::min(part - 4, Cell::kBodyBytes);
-      std::memcpy(cell.body, data + 4, body);
-      std::memcpy(cell.head, data + 4 + body, part - 4 - body);
+      std::memcpy(cell.body, data + 4, part - 4);
     }
     cell.sequence.store(n + 1);
     data += part;

@@ -36,7 +36,7 @@ base::LinkCaps capsFor(int peers) {
   caps.creditQuantum = kCreditUnit;
   caps.maxFrameBytes = kMaxFrame;
   caps.copiedBytes = kBoundBytes;
-  caps.smallBytes = kInlineBytes;
+  caps.smallBytes = std::min(kShortBytes, caps.eagerBytes);
   // What leaves at once, whatever the sender does next.
   caps.advertBytes = ringSizeFor(peers).bytes / 2;
   return caps;

@@ -85,6 +85,7 @@ Greeting decodeGreeting(const std::vector<char>& bytes) {
 base::LinkCaps agreeLimits(const base::LinkCaps& mine, const Greeting& theirs) {
   base::LinkCaps caps = mine;
   caps.eagerBytes = std::min<uint64_t>(mine.eagerBytes, theirs.eagerBytes);
+  caps.smallBytes = std::min(mine.smallBytes, caps.eagerBytes);
   caps.creditBytes = std::min<uint64_t>(mine.creditBytes, theirs.creditBytes);
   caps.maxFrameBytes =
       std::min<uint64_t>(mine.maxFrameBytes, theirs.maxFrameBytes);

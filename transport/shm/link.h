@@ -104,7 +104,7 @@ class ShmLink final : public base::Link {
 
   bool receive();
   bool onBound(const FrameReader::BoundWrite& write);
-  bool onSmall();
+  bool onMessage();
   bool onEvent(FrameReader::Event event);
   bool readQueued();
   bool copyFrom(const Read& read);

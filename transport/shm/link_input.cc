@@ -79,7 +79,7 @@ bool ShmLink::receive() {
     if (event == FrameReader::Event::kNothing) {
       break;
     }
-    const bool goOn = event == FrameReader::Event::kSmall ? onSmall()
+    const bool goOn = event == FrameReader::Event::kMessage ? onMessage()
                       : event == FrameReader::Event::kBound
                           ? onBound(reader_.boundWrite())
                           : onEvent(event);
@@ -108,7 +108,7 @@ bool ShmLink::onBound(const FrameReader::BoundWrite& write) {
          });
 }
 
-bool ShmLink::onSmall() {
+bool ShmLink::onMessage() {
   auto& statistics = poller_.statistics();
   statistics.framesReceived++;
   statistics.bytesReceived += reader_.message().bytes;
@@ -117,7 +117,7 @@ bool ShmLink::onSmall() {
   }
   bool taken = false;
   if (!notify([&] {
-        taken = handler_.onMessage(reader_.message(), reader_.small());
+        taken = handler_.onMessage(reader_.message(), reader_.payload());
       })) {
     return false;
   }

@@ -19,6 +19,7 @@ constexpr size_t kSlotBytes = 8;
 constexpr size_t kCheckBytes = 8;
 constexpr size_t kBoundIndexAt = 8;  // in the body of a bound write
 constexpr size_t kBoundPayloadAt = 12;
+constexpr size_t kShortBytesAt = 16;   // in the body of a short message
 constexpr size_t kFramePayloadAt = 8;  // in the body of a frame
 
 template <typename T>
@@ -38,20 +39,22 @@ uint8_t readOnce(const uint8_t& from) {
   return *static_cast<const volatile uint8_t*>(&from);
 }
 
-size_t chunkOf(const Cell& cell) {
-  const auto* bytes = reinterpret_cast<const volatile uint8_t*>(cell.body);
-  uint32_t chunk = 0;
+size_t readOnce32(const char* from) {
+  const auto* bytes = reinterpret_cast<const volatile uint8_t*>(from);
+  uint32_t value = 0;
   for (int i = 0; i < 4; i++) {
-    chunk |= uint32_t{bytes[i]} << (8 * i);
+    value |= uint32_t{bytes[i]} << (8 * i);
   }
-  return chunk;
+  return value;
 }
 
-void setChunk(Cell& cell, size_t chunk) {
+void store32(char* to, size_t value) {
   for (int i = 0; i < 4; i++) {
-    cell.body[i] = static_cast<char>(chunk >> (8 * i));
+    to[i] = static_cast<char>(value >> (8 * i));
   }
 }
+
+size_t chunkOf(const Cell& cell) { return readOnce32(cell.body); }
 
 }  // namespace
 
@@ -66,8 +69,7 @@ void FrameMemory::note(const FrameHeader& header) {
 
 // Whether the other end can reckon what a small record does not say.
 bool FrameWriter::fits(const ShortMessage& m) const {
-  return m.bytes <= kInlineBytes - (m.check != 0 ? kCheckBytes : 0) &&
-         m.number == before_.number + uint32_t{1} &&
+  return m.bytes <= kShortBytes && m.number == before_.number + uint32_t{1} &&
          m.seen - before_.seen <= UINT8_MAX && m.credits % kCreditUnit == 0 &&
          m.credits / kCreditUnit <= UINT8_MAX;
 }
@@ -80,23 +82,31 @@ bool FrameWriter::isSmall(const FrameHeader& h, ShortMessage* message) const {
   return fits(*message);
 }
 
-bool FrameWriter::small(const ShortMessage& m, const char* payload,
-                        bool* ring) {
-  Cell* cell = ring_.begin();
+bool FrameWriter::put(const ShortMessage& m, const char* payload, bool* ring) {
+  const bool checked = m.check != 0;
+  const bool inCell = m.bytes <= kSmallBytes - (checked ? kCheckBytes : 0);
+  char* place = nullptr;
+  Cell* cell = inCell ? ring_.begin() : ring_.begin(m.bytes, &place);
   if (cell == nullptr) {
     return false;
   }
-  char* at = cell->body;
-  store(at, m.slot);
-  at += kSlotBytes;
-  if (m.check != 0) {
-    store(at, m.check);
-    at += kCheckBytes;
+  store(cell->body, m.slot);
+  if (inCell) {
+    char* at = cell->body + kSlotBytes;
+    if (checked) {
+      store(at, m.check);
+      at += kCheckBytes;
+    }
+    copyBytes(at, payload, m.bytes);
+    cell->kind = static_cast<uint8_t>(checked ? RecordKind::kSmallChecked
+                                              : RecordKind::kSmall);
+    cell->length = static_cast<uint8_t>(m.bytes);
+  } else {
+    store(cell->body + kSlotBytes, m.check);
+    store32(cell->body + kShortBytesAt, m.bytes);
+    copyOver_(place, payload, m.bytes);
+    cell->kind = static_cast<uint8_t>(RecordKind::kShort);
   }
-  copyBytes(at, payload, m.bytes);
-  cell->kind = static_cast<uint8_t>(m.check != 0 ? RecordKind::kSmallChecked
-                                                 : RecordKind::kSmall);
-  cell->length = static_cast<uint8_t>(m.bytes);
   cell->seen = static_cast<uint8_t>(m.seen - before_.seen);
   cell->credits = static_cast<uint8_t>(m.credits / kCreditUnit);
   before_ = {m.seen, m.number};
@@ -123,7 +133,7 @@ FrameWriter::Step FrameWriter::step(const FrameHeader& h, const char* payload,
                                     FrameProgress& progress, bool* ring) {
   ShortMessage message;
   if (!progress.begun && isSmall(h, &message)) {
-    return small(message, payload, ring) ? Step::kDone : Step::kNoRoom;
+    return put(message, payload, ring) ? Step::kDone : Step::kNoRoom;
   }
   const size_t left = h.payloadBytes - progress.sent;
   const bool inBody = !progress.begun && left <= kInlineBytes;
@@ -133,7 +143,7 @@ FrameWriter::Step FrameWriter::step(const FrameHeader& h, const char* payload,
   if (cell == nullptr) {
     return Step::kNoRoom;
   }
-  setChunk(*cell, chunk);
+  store32(cell->body, chunk);
   cell->length = 0;
   if (inBody) {
     copyBytes(cell->body + kFramePayloadAt, payload, left);
@@ -145,7 +155,7 @@ FrameWriter::Step FrameWriter::step(const FrameHeader& h, const char* payload,
     cell->kind = static_cast<uint8_t>(RecordKind::kMore);
   } else {
     cell->kind = static_cast<uint8_t>(RecordKind::kFrame);
-    base::encode(h, cell->head);
+    base::encode(h, cell->body + Cell::kHeadAt);
     before_.note(h);
   }
   progress.begun = true;
@@ -192,7 +202,9 @@ FrameReader::Event FrameReader::begin(const Cell& cell) {
   switch (kind) {
     case RecordKind::kSmall:
     case RecordKind::kSmallChecked:
-      return beginSmall(cell, length, kind == RecordKind::kSmallChecked);
+      return takeSmall(cell, length, kind == RecordKind::kSmallChecked);
+    case RecordKind::kShort:
+      return takeShort(cell);
     case RecordKind::kFrame:
       return beginFrame(cell, length);
     case RecordKind::kEnd:
@@ -215,28 +227,44 @@ FrameReader::Event FrameReader::takeBound(const Cell& cell, size_t length) {
   return Event::kBound;
 }
 
-FrameReader::Event FrameReader::beginSmall(const Cell& cell, size_t length,
-                                           bool checked) {
+FrameReader::Event FrameReader::takeSmall(const Cell& cell, size_t length,
+                                          bool checked) {
   const size_t before = kSlotBytes + (checked ? kCheckBytes : 0);
-  if (length > kInlineBytes - (checked ? kCheckBytes : 0)) {
+  if (length > Cell::kBodyBytes - before) {
     return fail("a small message that is too long");
   }
+  payload_ = cell.body + before;
+  ring_.take();
+  return takeMessage(cell, checked ? load<uint64_t>(cell.body + kSlotBytes) : 0,
+                     length);
+}
+
+FrameReader::Event FrameReader::takeShort(const Cell& cell) {
+  const size_t bytes = readOnce32(cell.body + kShortBytesAt);
+  if (bytes > kShortBytes || bytes > maxPayload_) {
+    return fail("a short message that is too long");
+  }
+  payload_ = ring_.bytesOf(bytes);
+  ring_.take(bytes);
+  return takeMessage(cell, load<uint64_t>(cell.body + kSlotBytes), bytes);
+}
+
+FrameReader::Event FrameReader::takeMessage(const Cell& cell, uint64_t check,
+                                            size_t bytes) {
   ShortMessage& m = message_;
   m.slot = load<uint64_t>(cell.body);
-  m.check = checked ? load<uint64_t>(cell.body + kSlotBytes) : 0;
+  m.check = check;
   m.number = before_.number + uint32_t{1};
-  m.bytes = static_cast<uint32_t>(length);
+  m.bytes = static_cast<uint32_t>(bytes);
   m.seen = before_.seen + readOnce(cell.seen);
   m.credits = readOnce(cell.credits) * static_cast<uint32_t>(kCreditUnit);
-  small_ = cell.body + before;
-  ring_.take();
   before_ = {m.seen, m.number};
-  return Event::kSmall;
+  return Event::kMessage;
 }
 
 FrameReader::Event FrameReader::beginFrame(const Cell& cell, size_t length) {
   char head[FrameHeader::kBytes];
-  std::memcpy(head, cell.head, sizeof(head));
+  std::memcpy(head, cell.body + Cell::kHeadAt, sizeof(head));
   const size_t chunk = chunkOf(cell);
   try {
     header_ = base::decodeFrame({head, sizeof(head)});

@@ -56,11 +56,12 @@ constexpr size_t kLine = 64;
 // second.
 enum Sleep : uint32_t { kAwake = 0, kInEpoll = 1, kOnFlag = 2 };
 
-// The first line holds the sequence number and all of a small message, or, of
-// any other record, the length and a short payload; the second one a header.
+// The first line holds the sequence number and all of a small message of a few
+// bytes, or, of any other record, the length and a short payload; the second
+// one the rest of a small message, or a header.
 struct alignas(2 * kLine) Cell {
-  static constexpr size_t kBodyBytes = 56;
-  static constexpr size_t kHeadBytes = 64;
+  static constexpr size_t kBodyBytes = 120;
+  static constexpr size_t kHeadAt = 56;  // in the body: the second line
 
   std::atomic<uint32_t> sequence;
   uint8_t kind;
@@ -68,7 +69,6 @@ struct alignas(2 * kLine) Cell {
   uint8_t seen;     // small: more than in the frame before
   uint8_t credits;  // small: in units of kCreditUnit
   char body[kBodyBytes];
-  char head[kHeadBytes];
 };
 static_assert(sizeof(Cell) == 2 * kLine);
 static_assert(std::atomic<uint32_t>::is_always_lock_free);

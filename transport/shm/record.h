@@ -6,7 +6,7 @@
 //  kind   first line (56 bytes)              second     chunk in the bytes
 //  small  slot u64, [check u64], payload     goes on    -
 //  short  slot u64, check u64, chunk u32     -          `chunk` bytes
-//  bound  offset u64, index u32, payload     -          -
+//  bound  offset u64, index u32, payload     goes on    -
 //  frame  chunk u32, unused u32, payload     header     `chunk` bytes
 //  more   chunk u32                          -          `chunk` bytes
 //  end    -                                  -          -
@@ -45,11 +45,11 @@ enum class RecordKind : uint8_t {
 };
 
 constexpr size_t kCreditUnit = 64;
-// Payload in the flag's own cache line, of a message and of a bound write.
+// Payload of a frame in the flag's own cache line.
 constexpr size_t kInlineBytes = 48;
-constexpr size_t kBoundBytes = 44;
-// Of a message that is a small record, less what a check takes; and of a short
-// one.
+// Of a bound write; of a message that is a small record, less what a check
+// takes; and of a short one.
+constexpr size_t kBoundBytes = Cell::kBodyBytes - 12;
 constexpr size_t kSmallBytes = Cell::kBodyBytes - 8;
 constexpr size_t kShortBytes = 4096;
 static_assert(kShortBytes <= RingMemory::kMinBytes / 4);
@@ -91,6 +91,7 @@ class FrameWriter {
   // The end; false: no room.
   bool end(bool* ring);
   void letGo() { ring_.letGo(); }
+  void fetchNext() const { ring_.fetchNext(); }
 
   bool broken() const { return ring_.broken(); }
   bool peerSleeps() const { return ring_.peerSleeps(); }

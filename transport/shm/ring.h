@@ -45,6 +45,7 @@
 #include <cstdint>
 
 #include "gloo/config.h"
+#include "gloo/internal/hints.h"
 #include "transport/base/bell.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -119,6 +120,14 @@ class RingProducer {
     return fits(0) || (refresh() && fits(0))
                ? &ring_.cells[produced_ & (ring_.cellCount - 1)]
                : nullptr;
+  }
+  // A hint, where it is soon about to be written, that the next cell is fetched
+  // from the consumer, who looks at its first line. (The second one first: else
+  // the first has gone again before that one is there.)
+  void fetchNext() const {
+    const Cell& cell = ring_.cells[produced_ & (ring_.cellCount - 1)];
+    internal::fetchToWrite(cell.body + Cell::kHeadAt);
+    internal::fetchToWrite(&cell);
   }
   // Publishes it. True: the consumer sleeps and must be woken.
   bool commit();

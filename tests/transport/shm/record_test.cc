@@ -78,22 +78,26 @@ TEST(RecordTest, AShortMessageIsOneCellAndWhatLiesBesideIt) {
   }
 }
 
-TEST(RecordTest, ABoundWriteIsOneLine) {
-  RingStorage storage(RingMemory::kMinCells, RingMemory::kMinBytes);
-  FrameWriter writer(storage.memory());
-  FrameReader reader(storage.memory(), 1 << 20);
-  const std::string payload(kBoundBytes, 'x');
-  EXPECT_EQ(reader.next(), FrameReader::Event::kNothing);
-  bool ring = false;
-  ASSERT_TRUE(writer.bound(7, uint64_t{5} << 40, payload.data(), payload.size(),
-                           &ring));
-  EXPECT_EQ(secondLineOf(storage.memory().cells[0]), std::string(kLine, '\0'));
-  ASSERT_EQ(reader.next(), FrameReader::Event::kBound);
-  const FrameReader::BoundWrite& got = reader.boundWrite();
-  EXPECT_EQ(got.index, 7u);
-  EXPECT_EQ(got.offset, uint64_t{5} << 40);
-  EXPECT_EQ(std::string(got.payload, got.bytes), payload);
-  EXPECT_EQ(reader.next(), FrameReader::Event::kNothing);
+TEST(RecordTest, ABoundWriteIsOneLineOrTwo) {
+  constexpr size_t kOfOneLine = kBoundBytes - kLine;
+  for (const size_t bytes : {kOfOneLine, kBoundBytes}) {
+    RingStorage storage(RingMemory::kMinCells, RingMemory::kMinBytes);
+    FrameWriter writer(storage.memory());
+    FrameReader reader(storage.memory(), 1 << 20);
+    const std::string payload(bytes, 'x');
+    EXPECT_EQ(reader.next(), FrameReader::Event::kNothing);
+    bool ring = false;
+    ASSERT_TRUE(
+        writer.bound(7, uint64_t{5} << 40, payload.data(), bytes, &ring));
+    EXPECT_EQ(secondLineOf(storage.memory().cells[0]),
+              std::string(kLine, bytes == kOfOneLine ? '\0' : 'x'));
+    ASSERT_EQ(reader.next(), FrameReader::Event::kBound);
+    const FrameReader::BoundWrite& got = reader.boundWrite();
+    EXPECT_EQ(got.index, 7u);
+    EXPECT_EQ(got.offset, uint64_t{5} << 40);
+    EXPECT_EQ(std::string(got.payload, got.bytes), payload);
+    EXPECT_EQ(reader.next(), FrameReader::Event::kNothing);
+  }
 }
 
 // Neither changes what the other's headers are reckoned from.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -13,6 +14,7 @@
 
 #include "gloo/barrier.h"
 #include "gloo/context.h"
+#include "gloo/gather.h"
 #include "gloo/internal/channel.h"
 #include "gloo/internal/check.h"
 #include "gloo/internal/direct.h"
@@ -56,6 +58,23 @@ inline internal::Lane& laneOf(const std::shared_ptr<Context>& context,
   direct.goOn(*entry.lane);
   direct.leave(*entry.lane);
   return *entry.lane;
+}
+
+// Over the links, for which no lane is: the ones of two ranks, to rank 0. The
+// other one does not wait.
+inline std::array<int, 2> gatherOnes(const std::shared_ptr<Context>& context,
+                                     uint32_t tag) {
+  std::array<int, 2> all{};
+  int own = 1;
+  GatherOptions opts(context);
+  opts.setInput(&own, 1);
+  if (context->rank == 0) {
+    opts.setOutput(all.data(), all.size());
+  }
+  opts.setRoot(0);
+  opts.setTag(tag);
+  gather(opts);
+  return all;
 }
 
 // Keeps all four of them, so that other operations take the links. `tag`: the

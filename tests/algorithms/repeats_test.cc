@@ -12,7 +12,6 @@
 #include "gloo/common/deadline.h"
 #include "gloo/common/error.h"
 #include "gloo/context.h"
-#include "gloo/gather.h"
 #include "gloo/math.h"
 #include "gloo/transport/shm/device.h"
 #include "tests/algorithms/lanes.h"
@@ -44,20 +43,6 @@ class Broadcast {
   int value_ = 1;
   BroadcastOptions opts_;
 };
-
-// To rank 0, over the links: rank 1 waits for nobody.
-void gatherAtFirst(const ContextPtr& context) {
-  std::array<int, 2> all{};
-  int own = 1;
-  GatherOptions opts(context);
-  opts.setInput(&own, 1);
-  if (context->rank == 0) {
-    opts.setOutput(all.data(), all.size());
-  }
-  opts.setRoot(0);
-  opts.setTag(kTag);
-  gather(opts);
-}
 
 void expectMismatch(const internal::Channel& channel) {
   const internal::CausePtr cause = channel.failure();
@@ -103,7 +88,7 @@ TEST_P(RepeatsTest, AWordThatWasThereIsComparedAtOnce) {
         expectMismatch(channel);
       },
       [&](Broadcast&, const ContextPtr& context) {
-        gatherAtFirst(context);
+        gatherOnes(context, kTag);
         both_.arrive_and_wait();
       });
 }
@@ -124,7 +109,7 @@ TEST_P(RepeatsTest, AWordThatComesLaterIsCompared) {
         // It may hear of it before it is through.
         EXPECT_THROW(
             {
-              gatherAtFirst(context);
+              gatherOnes(context, kTag);
               broadcast.run();
             },
             MismatchException);
@@ -146,7 +131,7 @@ TEST(RepeatsTest, AreCountedAmongTheOthers) {
             broadcast.run();
           }
           if (round % 3 != 0) {
-            gatherAtFirst(context);
+            gatherOnes(context, kTag);
           }
           if (round % 5 == 0) {
             std::array<int, 3> values{1, 2, 3};

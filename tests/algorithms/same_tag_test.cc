@@ -11,7 +11,6 @@
 #include "gloo/barrier.h"
 #include "gloo/common/error.h"
 #include "gloo/context.h"
-#include "gloo/gather.h"
 #include "gloo/math.h"
 #include "gloo/transport/shm/device.h"
 #include "tests/algorithms/lanes.h"
@@ -28,9 +27,8 @@ constexpr uint32_t kTag = 7;
 enum Which : int { kNone = -1, kAllreduce = 0, kGather = 1 };
 
 void call(const ContextPtr& context, int which) {
-  std::array<int, 2> all{};
-  int own = 1;
   if (which == kAllreduce) {
+    int own = 1;
     AllreduceOptions opts(context);
     opts.setOutput(&own, 1);
     opts.setReduceFunction(
@@ -41,14 +39,7 @@ void call(const ContextPtr& context, int which) {
     EXPECT_EQ(2, own);
     return;
   }
-  GatherOptions opts(context);
-  opts.setInput(&own, 1);
-  if (context->rank == 0) {
-    opts.setOutput(all.data(), all.size());
-  }
-  opts.setRoot(0);
-  opts.setTag(kTag);
-  gather(opts);
+  const auto all = gatherOnes(context, kTag);
   EXPECT_EQ(context->rank == 0 ? 2 : 0, all[0] + all[1]);
 }
 

@@ -205,6 +205,7 @@ void DirectRun::waitFor(int rank, uint64_t round) {
   if (!timed_) {
     startTime();
   }
+  announce();  // a mark may have come since
   switch (lane_.wait(rank, round, deadline_)) {
     case Lane::Outcome::kThere:
       break;

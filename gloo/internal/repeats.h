@@ -7,11 +7,12 @@
 // - before it compares a word, before it begins an operation of any kind, and
 //   before it tells how many have begun;
 // - when the thread in the lane has published, and a word has come for an
-//   operation that is yet to begin. Who hears such a word marks the lane, then
-//   takes the count; who is in the lane counts, publishes, then looks at the
-//   mark. Publishing is a full barrier between them, or who marks makes one for
-//   both, as a sleeper does, so one of the two sees the other:
-//   tests/model/repeats.pml.
+//   operation that is yet to begin. Who hears such a word marks the lane, if
+//   its operations repeat each other already, then takes the count (if not, the
+//   thread in the lane marks it when they do); who is in the lane counts,
+//   publishes, then looks at the mark. Publishing is a full barrier between
+//   them, or who marks makes one for both, as a sleeper does, so one of the two
+//   sees the other: tests/model/repeats.pml.
 #pragma once
 
 #include <atomic>

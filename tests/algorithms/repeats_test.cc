@@ -29,12 +29,12 @@ internal::Channel& channelOf(const ContextPtr& context) {
   return internal::Channel::of(Inside::transport(*context));
 }
 
-// From rank 0, which waits for nobody before the next one.
+// From a rank that waits for nobody before the next one.
 class Broadcast {
  public:
-  explicit Broadcast(const ContextPtr& context) : opts_(context) {
+  explicit Broadcast(const ContextPtr& context, int root = 0) : opts_(context) {
     opts_.setOutput(&value_, 1);
-    opts_.setRoot(0);
+    opts_.setRoot(root);
     opts_.setTag(kTag);
   }
   void run() { broadcast(opts_); }
@@ -118,6 +118,47 @@ TEST_P(RepeatsTest, AWordThatComesLaterIsCompared) {
 
 INSTANTIATE_TEST_SUITE_P(Times, RepeatsTest,
                          testing::Values(0, 1, 2, 3, 10, 3000));
+
+// Rank 1 may be ahead by an operation of the lane, too, when it says another
+// one: that has come before rank 0's operations begin to repeat each other.
+TEST(RepeatsTest, AWordThatIsFurtherAheadIsComparedAtOnce) {
+  for (int before = 0; before <= 3; before++) {
+    for (int ahead = 0; ahead <= 1; ahead++) {
+      SCOPED_TRACE(testing::Message() << before << " before, " << ahead);
+      std::barrier<> both{2};
+      spawnContexts(
+          Mode::kThreads, [] { return transport::shm::CreateDevice(); }, 2,
+          [&](const ContextPtr& context) {
+            Broadcast broadcast(context, 1);
+            const auto times = [&](int n) {
+              for (int i = 0; i < n; i++) {
+                broadcast.run();
+              }
+            };
+            times(before);
+            both.arrive_and_wait();
+            if (context->rank == 1) {
+              times(ahead);
+              gatherOnes(context, kTag);
+            }
+            both.arrive_and_wait();
+            if (context->rank == 0) {
+              internal::Channel& channel = channelOf(context);
+              channel.poll();
+              EXPECT_EQ(channel.failure(), nullptr);
+              EXPECT_NO_THROW(times(ahead));
+              // Well before the context's 15 s, when it would be found as well.
+              const auto limit = Deadline::after(std::chrono::seconds(5));
+              EXPECT_THROW(broadcast.run(), MismatchException);
+              EXPECT_FALSE(limit.expired());
+              expectMismatch(channel);
+            }
+            both.arrive_and_wait();
+          });
+      ASSERT_FALSE(HasFailure());
+    }
+  }
+}
 
 // Numbers go on where a lane has left them: with operations over the links
 // between, and other ones in the lane.

@@ -53,9 +53,12 @@ void FakeLink::watchSend(const FrameHeader& header) {
       header.payloadBytes > kMaxControlPayload) {
     watch.controlTooLong++;
   }
+  const size_t quantum = factory_.options.creditQuantum;
+  watch.creditsNotWhole += header.credits % quantum != 0;
   if (isEager(header)) {
     eagerUsed_ +=
-        std::max<uint64_t>(header.payloadBytes, factory_.options.creditQuantum);
+        std::max<size_t>((header.payloadBytes + quantum - 1) / quantum, 1) *
+        quantum;
     watch.framesTooLong += header.payloadBytes > factory_.options.eagerBytes;
     watch.creditsExceeded += eagerUsed_ > eagerGranted_;
   } else if (header.payloadBytes > factory_.options.maxFrameBytes) {

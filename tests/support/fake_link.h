@@ -44,12 +44,14 @@ struct FakeWatch {
   std::atomic<uint64_t> mostEager{0};
   // What the protocol must never do; counted.
   std::atomic<uint64_t> creditsExceeded{0};
+  std::atomic<uint64_t> creditsNotWhole{0};  // parts of a quantum
   std::atomic<uint64_t> framesTooLong{0};
   std::atomic<uint64_t> wrongMemory{0};  // remote accesses outside of regions
   std::atomic<uint64_t> controlTooLong{0};
 
   uint64_t broken() const {
-    return creditsExceeded + framesTooLong + wrongMemory + controlTooLong;
+    return creditsExceeded + creditsNotWhole + framesTooLong + wrongMemory +
+           controlTooLong;
   }
 };
 

@@ -187,8 +187,8 @@ class Context final : public transport::Context,
     failLocked(internal::makeCause([&] { return withSilent(lock, make()); }));
   }
   bool failedLocked() const { return cause_ != nullptr; }
-  // A check word has come with a frame. False, and the context has failed, if
-  // it contradicts.
+  // A check word has come with a frame. False, and the context has failed or
+  // disputes, if it contradicts.
   bool hear(int peer, uint64_t slot, uint64_t word, bool isMessage);
   // See gloo/internal/repeats.h.
   void countRepeats();

@@ -33,6 +33,10 @@ uint64_t Context::begin(uint64_t slot, uint64_t check,
   }
   if (repeats != nullptr) {
     repeats->begin(tag, word);
+    // Its word may have come before it was known to be repeated.
+    if (repeats->areOf(tag) && agreement_.isAhead(tag)) {
+      repeats->mark(true);
+    }
   }
   return word;
 }
@@ -45,7 +49,8 @@ bool Context::hear(int peer, uint64_t slot, uint64_t word, bool isMessage) {
   } else if (direct_ != nullptr) {
     markRepeats(tag);
   }
-  return !conflict;
+  // What was only counted may contradict, too.
+  return !conflict && cause_ == nullptr && dispute_ == nullptr;
 }
 
 Agreement& Context::agreement() {
@@ -78,16 +83,18 @@ void Context::countRepeats() {
   }
 }
 
-// A word of that tag has come.
+// A word of that tag has come. Who counts in a lane that was marked before, and
+// is still, sees that.
 void Context::markRepeats(uint64_t tag) {
-  bool marked = false;
+  bool isNew = false;
   for (const auto& lane : direct_->lanes()) {
-    if (lane->repeats.areOf(tag) && agreement_.isAhead(tag)) {
-      lane->repeats.mark(true);
-      marked = true;
+    internal::Repeats& repeats = lane->repeats;
+    if (repeats.areOf(tag) && !repeats.marked() && agreement_.isAhead(tag)) {
+      repeats.mark(true);
+      isNew = true;
     }
   }
-  if (marked) {
+  if (isNew) {
     direct_->awaitPublished();
     countRepeats();
   }

@@ -258,8 +258,8 @@ void DirectLanes::depart(int rank) {
   }
 }
 
-// If the kernel refuses, a thread that is just between the two looks at the
-// next operation, or when it waits.
+// If the kernel refuses, a thread that is just between the two looks again when
+// it waits, or at the next operation.
 void DirectLanes::awaitPublished() {
   if (makesBarriers_) {
     countSystemCall();

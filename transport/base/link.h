@@ -60,7 +60,7 @@ struct LinkCaps {
   // read (Link::reads).
   size_t advertBytes = SIZE_MAX;
   // Bytes of eager memory that a receiver keeps for one peer at most; a message
-  // costs its bytes, but at least creditQuantum.
+  // costs its bytes, in whole quanta (a power of two), at least one.
   size_t creditBytes = 0;
   size_t creditQuantum = 1;
   // Largest payload of one data frame, one write or one read.

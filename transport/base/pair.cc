@@ -162,8 +162,11 @@ void Pair::sendControl(const FrameHeader& header, const char* payload) try {
   context_.failAfter(e, "a message to", peer_);
 }
 
+// Whole quanta: so what answers messages of one length returns the same each
+// time, and heads that leave out what they need not say can say it.
 uint64_t Pair::costOf(uint64_t bytes) const {
-  return std::max<uint64_t>(bytes, caps_.creditQuantum);
+  const uint64_t most = caps_.creditQuantum - 1;
+  return (std::max<uint64_t>(bytes, 1) + most) & ~most;
 }
 
 void Pair::returnCredits(uint64_t cost) {

@@ -1,5 +1,5 @@
-// Messages of a few bytes, which most programs wait for most: both sides do
-// what pair_send.cc and pair_recv.cc do, in one step.
+// Short messages, which most programs wait for most: both sides do what
+// pair_send.cc and pair_recv.cc do, in one step.
 #include "transport/base/context.h"
 #include "transport/base/copy.h"
 #include "transport/base/pair.h"

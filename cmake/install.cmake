@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 set(gloo_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Gloo)
 
 install(TARGETS gloo EXPORT GlooTargets
-  FILE_SET HEADERS FILE_SET generated_headers)
+  FILE_SET HEADERS FILE_SET generated_headers FILE_SET mpi_headers)
 install(EXPORT GlooTargets NAMESPACE Gloo:: DESTINATION ${gloo_cmake_dir})
 
 configure_package_config_file(cmake/GlooConfig.cmake.in

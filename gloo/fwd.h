@@ -15,6 +15,7 @@ class IStore;
 namespace rendezvous {
 class Context;
 class ContextFactory;
+class ExchangeStore;
 class FileStore;
 class HashStore;
 class PrefixStore;

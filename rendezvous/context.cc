@@ -1,8 +1,8 @@
 #include "gloo/rendezvous/context.h"
 
 #include "gloo/common/error.h"
+#include "gloo/rendezvous/exchange_store.h"
 #include "rendezvous/exchange.h"
-#include "rendezvous/mesh_store.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace rendezvous {
@@ -65,10 +65,11 @@ ContextFactory::ContextFactory(std::shared_ptr<::gloo::Context> backingContext)
 
 std::shared_ptr<::gloo::Context> ContextFactory::makeContext(
     std::shared_ptr<transport::Device>& device) {
-  auto store = std::make_shared<MeshStore>([backing = backing_](
-                                               const std::vector<char>& mine) {
-    return exchangeAll(*backing, mine, Deadline::after(backing->getTimeout()));
-  });
+  auto store = std::make_shared<ExchangeStore>(
+      [backing = backing_](const std::vector<char>& mine) {
+        return exchangeAll(*backing, mine,
+                           Deadline::after(backing->getTimeout()));
+      });
   auto connected = connect(*backing_, device, store);
   return std::make_shared<ConnectedContext>(*backing_, device,
                                             std::move(connected));

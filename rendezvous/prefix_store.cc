@@ -7,17 +7,20 @@ namespace rendezvous {
 
 PrefixStore::PrefixStore(const std::string& prefix,
                          std::shared_ptr<Store> store)
-    : prefix_(prefix), store_(std::move(store)) {
-  if (store_ == nullptr) {
-    throw InvalidOperationException("PrefixStore: the store is null");
-  }
-}
+    : prefix_(prefix), store_(std::move(store)) {}
 
 PrefixStore::PrefixStore(const std::string& prefix, Store& store)
     : PrefixStore(prefix,
                   std::shared_ptr<Store>(std::shared_ptr<void>(), &store)) {}
 
 PrefixStore::~PrefixStore() = default;
+
+Store& PrefixStore::store() const {
+  if (store_ == nullptr) {
+    throw InvalidOperationException("PrefixStore: the store is null");
+  }
+  return *store_;
+}
 
 std::string PrefixStore::joinKey(const std::string& key) const {
   return prefix_ + "/" + key;
@@ -34,64 +37,64 @@ std::vector<std::string> PrefixStore::joinKeys(
 }
 
 void PrefixStore::set(const std::string& key, const std::vector<char>& data) {
-  store_->set(joinKey(key), data);
+  store().set(joinKey(key), data);
 }
 
 std::vector<char> PrefixStore::get(const std::string& key) {
-  return store_->get(joinKey(key));
+  return store().get(joinKey(key));
 }
 
 std::vector<char> PrefixStore::wait_get(
     const std::string& key, const std::chrono::milliseconds& timeout) {
-  return store_->wait_get(joinKey(key), timeout);
+  return store().wait_get(joinKey(key), timeout);
 }
 
 void PrefixStore::wait(const std::vector<std::string>& keys) {
-  store_->wait(joinKeys(keys));
+  store().wait(joinKeys(keys));
 }
 
 void PrefixStore::wait(const std::vector<std::string>& keys,
                        const std::chrono::milliseconds& timeout) {
-  store_->wait(joinKeys(keys), timeout);
+  store().wait(joinKeys(keys), timeout);
 }
 
-bool PrefixStore::has_v2_support() { return store_->has_v2_support(); }
+bool PrefixStore::has_v2_support() { return store().has_v2_support(); }
 
 std::vector<std::vector<char>> PrefixStore::multi_get(
     const std::vector<std::string>& keys) {
-  return store_->multi_get(joinKeys(keys));
+  return store().multi_get(joinKeys(keys));
 }
 
 void PrefixStore::multi_set(const std::vector<std::string>& keys,
                             const std::vector<std::vector<char>>& values) {
-  store_->multi_set(joinKeys(keys), values);
+  store().multi_set(joinKeys(keys), values);
 }
 
 void PrefixStore::append(const std::string& key,
                          const std::vector<char>& value) {
-  store_->append(joinKey(key), value);
+  store().append(joinKey(key), value);
 }
 
 int64_t PrefixStore::add(const std::string& key, int64_t value) {
-  return store_->add(joinKey(key), value);
+  return store().add(joinKey(key), value);
 }
 
 bool PrefixStore::has_peek_support() const {
-  return store_->has_peek_support();
+  return store().has_peek_support();
 }
 
 std::vector<std::optional<std::vector<char>>> PrefixStore::peek(
     const std::vector<std::string>& keys) {
-  return store_->peek(joinKeys(keys));
+  return store().peek(joinKeys(keys));
 }
 
 bool PrefixStore::wait_any(const std::vector<std::string>& keys,
                            Deadline deadline) {
-  return store_->wait_any(joinKeys(keys), deadline);
+  return store().wait_any(joinKeys(keys), deadline);
 }
 
 std::string PrefixStore::str() const {
-  return MakeString(store_->str(), ", prefix ", prefix_);
+  return MakeString(store().str(), ", prefix ", prefix_);
 }
 
 }  // namespace rendezvous

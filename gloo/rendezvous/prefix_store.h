@@ -46,9 +46,12 @@ class GLOO_API PrefixStore : public Store {
   std::string joinKey(const std::string& key) const;
 
   const std::string prefix_;
-  const std::shared_ptr<Store> store_;
+  // Null until a derived class, which gave null, has set it: until then all
+  // calls throw InvalidOperationException.
+  std::shared_ptr<Store> store_;
 
  private:
+  Store& store() const;
   std::vector<std::string> joinKeys(const std::vector<std::string>& keys) const;
 };
 

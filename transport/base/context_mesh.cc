@@ -349,7 +349,10 @@ void Context::joinLifelines() {
 // By hand: both sides call it with the other's address.
 void Context::connectPair(int peer, const std::vector<char>& bytes) {
   origin_.check("pair");
-  PeerAddress address = decode(bytes);
+  // Who sends the addresses of all ranks in messages of one length, as FlagCX
+  // does, fills them up where host names are shorter.
+  const auto unpadded = withoutPadding(bytes);
+  PeerAddress address = decode({unpadded.begin(), unpadded.end()});
   address.rank = peer;
   auto lock = this->lock();
   throwIfFailed("connect");

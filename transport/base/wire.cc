@@ -237,6 +237,20 @@ AddressRecord decodeAddress(std::span<const char> bytes) {
   return a;
 }
 
+std::span<const char> withoutPadding(std::span<const char> address) {
+  if (address.size() < kEnvelope) {
+    return address;
+  }
+  const size_t length = load<uint32_t>(address.data() + 4);
+  if (length > address.size()) {
+    return address;
+  }
+  const auto padding = address.subspan(length);
+  const bool zeros = std::all_of(padding.begin(), padding.end(),
+                                 [](char byte) { return byte == 0; });
+  return zeros ? address.first(length) : address;
+}
+
 std::vector<char> encode(const internal::Cause& cause) {
   Writer w;
   w.put(static_cast<uint8_t>(cause.kind));

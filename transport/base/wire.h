@@ -229,6 +229,8 @@ struct AddressRecord {
 
 std::vector<char> encode(const AddressRecord& record);
 AddressRecord decodeAddress(std::span<const char> bytes);
+// Without the zeros behind it, of which decodeAddress() would complain.
+std::span<const char> withoutPadding(std::span<const char> address);
 
 // ---- Cause ------------------------------------------------------------------
 

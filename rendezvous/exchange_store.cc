@@ -1,13 +1,23 @@
-#include "rendezvous/mesh_store.h"
+#include "gloo/rendezvous/exchange_store.h"
 
+#include <utility>
+
+#include "gloo/common/error.h"
 #include "rendezvous/record.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace rendezvous {
 
-MeshStore::MeshStore(Exchange exchange) : exchange_(std::move(exchange)) {}
+ExchangeStore::ExchangeStore(Exchange exchange)
+    : exchange_(std::move(exchange)) {
+  if (exchange_ == nullptr) {
+    throw InvalidOperationException("ExchangeStore: the exchange is null");
+  }
+}
 
-void MeshStore::set(const std::string& key, const std::vector<char>& data) {
+ExchangeStore::~ExchangeStore() = default;
+
+void ExchangeStore::set(const std::string& key, const std::vector<char>& data) {
   std::call_once(exchanged_, [&] {
     const auto all = exchange_(data);
     std::vector<std::string> keys;

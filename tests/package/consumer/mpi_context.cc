@@ -1,0 +1,75 @@
+// A program that MPI has started, and MPI introduces: with the contexts of
+// gloo/mpi/context.h, one of all ranks and one of every other's.
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "gloo/allreduce.h"
+#include "gloo/barrier.h"
+#include "gloo/math.h"
+#include "gloo/mpi/context.h"
+#include "gloo/transport/tcp/device.h"
+#include "support/check.h"
+
+namespace {
+
+void sumUp(const std::shared_ptr<gloo::mpi::Context>& context) {
+  gloo::transport::tcp::attr attr;
+  attr.hostname = "localhost";
+  std::shared_ptr<gloo::transport::Device> device =
+      gloo::transport::tcp::CreateDevice(attr);
+  context->connectFullMesh(device);
+  std::vector<int64_t> values(5000, context->rank + 1);
+  gloo::AllreduceOptions options(context);
+  options.setOutput(values.data(), values.size());
+  options.setReduceFunction(
+      static_cast<void (*)(void*, const void*, const void*, size_t)>(
+          &gloo::sum<int64_t>));
+  gloo::allreduce(options);
+  CHECK(values ==
+        std::vector<int64_t>(5000, context->size * (context->size + 1) / 2));
+  gloo::BarrierOptions barrier(context);
+  gloo::barrier(barrier);
+}
+
+void run() {
+  CHECK(throwsWith<gloo::InvalidOperationException>(
+      "createManaged", [] { gloo::mpi::Context early(MPI_COMM_WORLD); }));
+  auto world = gloo::mpi::Context::createManaged();
+  CHECK(world->size > 1);
+  sumUp(world);
+
+  MPI_Comm half = MPI_COMM_NULL;
+  CHECK(MPI_Comm_split(MPI_COMM_WORLD, world->rank % 2, 0, &half) ==
+        MPI_SUCCESS);
+  auto context = std::make_shared<gloo::mpi::Context>(half);
+  MPI_Comm_free(&half);  // the context has its own
+  CHECK(context->size < world->size);
+  sumUp(context);
+  sumUp(context);  // connected anew
+
+  std::shared_ptr<gloo::transport::Device> none;
+  CHECK(throwsWith<gloo::InvalidOperationException>(
+      "device", [&] { context->connectFullMesh(none); }));
+
+  // One of them keeps MPI; without it there is none any more.
+  auto second = gloo::mpi::Context::createManaged();
+  world.reset();
+  sumUp(second);
+  second.reset();
+  CHECK(throwsWith<gloo::InvalidOperationException>(
+      "finalized", [] { gloo::mpi::Context::createManaged(); }));
+  context.reset();  // a late one frees nothing
+}
+
+}  // namespace
+
+int main() {
+  try {
+    run();
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

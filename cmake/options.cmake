@@ -11,7 +11,7 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
 endif()
 
-option(BUILD_SHARED_LIBS "Build a shared library" ON)
+option(BUILD_SHARED_LIBS "Build a shared library" ${PROJECT_IS_TOP_LEVEL})
 option(BUILD_TEST "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(BUILD_BENCHMARK "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(BUILD_TOOLS "Build the tools" ${PROJECT_IS_TOP_LEVEL})

@@ -61,6 +61,7 @@ void Connecting::announce() {
     checkClaim(*before[own_.rank]);
   }
   publish();
+  beginAnew();
   std::vector<int> missing;
   for (int rank = 0; rank < own_.size; rank++) {
     if (rank == own_.rank) {
@@ -94,6 +95,20 @@ void Connecting::publish() {
   written_ = encodeRecord(record);
   const OperationDeadline limit(deadline_);
   fromStore([&] { store_.set(recordKey(own_.rank), written_); });
+}
+
+// This rank has waited for the last one, for as long as that took.
+void Connecting::beginAnew() {
+  const auto* store = dynamic_cast<const Store*>(&store_);
+  if (store == nullptr || !store->waits_for_all()) {
+    return;
+  }
+  const auto now = Clock::now();
+  if (!deadline_.never()) {
+    deadline_ = Deadline(now + (deadline_.at() - begin_));
+  }
+  begin_ = now;
+  reader_->setDeadline(deadline_);
 }
 
 void Connecting::step() {

@@ -67,6 +67,7 @@ class Connecting {
 
   void announce();
   void publish();
+  void beginAnew();
   void step();
   // What it throws is told to everybody.
   template <typename Call>
@@ -156,12 +157,12 @@ class Connecting {
 
   Mesh& mesh_;
   IStore& store_;
-  const Deadline deadline_;
+  Deadline deadline_;
   const Profile& wanted_;
   const PeerAddress own_;
   const Claim claim_;
   std::vector<Peer> peers_;
-  const Clock::time_point begin_;
+  Clock::time_point begin_;
 
   RecordReader* reader_ = nullptr;
   Bytes written_;

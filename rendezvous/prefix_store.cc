@@ -93,6 +93,8 @@ bool PrefixStore::wait_any(const std::vector<std::string>& keys,
   return store().wait_any(joinKeys(keys), deadline);
 }
 
+bool PrefixStore::waits_for_all() const { return store().waits_for_all(); }
+
 std::string PrefixStore::str() const {
   return MakeString(store().str(), ", prefix ", prefix_);
 }

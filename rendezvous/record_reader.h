@@ -52,6 +52,9 @@ class RecordReader {
   // All records that exist; nothing for each rank if !canPeek().
   std::vector<std::optional<Bytes>> peekAll();
 
+  // Before start(): there is another one.
+  void setDeadline(Deadline deadline) { deadline_ = deadline; }
+
   // From now on gather the records of these ranks.
   void start(std::vector<int> ranks);
 
@@ -85,7 +88,7 @@ class RecordReader {
   IStore& store_;
   Store* const peekable_;
   const bool inTurn_;
-  const Deadline deadline_;
+  Deadline deadline_;
   std::vector<std::string> keys_;  // by rank
   std::vector<int> missing_;       // the gathering thread's
   int failures_ = 0;               // likewise: in a row, without time passing

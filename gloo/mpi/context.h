@@ -38,23 +38,40 @@ inline bool isRunning() {
   return initialized != 0 && finalized == 0;
 }
 
-inline void requireRunning() {
+// The ranks of one group, whom a context can be made of.
+inline const MPI_Comm& usable(const MPI_Comm& comm) {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (finalized != 0) {
+    throw InvalidOperationException("mpi::Context: MPI is finalized");
+  }
   if (!isRunning()) {
     throw InvalidOperationException(
         "mpi::Context: MPI is not initialized; call MPI_Init() before, or use "
         "mpi::Context::createManaged()");
   }
+  if (comm == MPI_COMM_NULL) {
+    throw InvalidOperationException(
+        "mpi::Context: the communicator is MPI_COMM_NULL: this process is none "
+        "of its ranks");
+  }
+  int inter = 0;
+  check(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
+  if (inter != 0) {
+    throw InvalidOperationException(
+        "mpi::Context: the communicator is one between two groups; merge them "
+        "by MPI_Intercomm_merge()");
+  }
+  return comm;
 }
 
 inline int rankIn(const MPI_Comm& comm) {
-  requireRunning();
   int rank = -1;
   check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
   return rank;
 }
 
 inline int sizeOf(const MPI_Comm& comm) {
-  requireRunning();
   int size = 0;
   check(MPI_Comm_size(comm, &size), "MPI_Comm_size");
   return size;
@@ -62,15 +79,18 @@ inline int sizeOf(const MPI_Comm& comm) {
 
 }  // namespace detail
 
-// MPI is initialized while one exists; and finalized by the last one, unless
-// it was initialized by somebody else. One thread.
-class MPIScope {
+// MPI is initialized by the first one, and finalized by the last, unless it was
+// initialized by somebody else. For the main thread.
+class GLOO_API MPIScope {
  public:
   MPIScope() {
     int initialized = 0;
     MPI_Initialized(&initialized);
     if (initialized == 0) {
-      detail::check(MPI_Init(nullptr, nullptr), "MPI_Init");
+      int provided = 0;  // what there is has to do
+      detail::check(
+          MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided),
+          "MPI_Init_thread");
       owner_ = true;
     } else if (!detail::isRunning()) {
       throw InvalidOperationException(
@@ -90,10 +110,10 @@ class MPIScope {
 };
 
 // Rank and size are those in the communicator. To make one, to connect and to
-// destroy it are collective calls in MPI, by one thread at a time, or by any
-// under MPI_THREAD_MULTIPLE. Everything else is as with every context, and
-// does without MPI.
-class Context : public ::gloo::Context {
+// destroy it are collective calls in MPI, for those threads that MPI was
+// initialized for: the main one, any one at a time (MPI_THREAD_SERIALIZED) or
+// all. Everything else is as with every context, and does without MPI.
+class GLOO_API Context : public ::gloo::Context {
  public:
   // Of MPI_COMM_WORLD. MPI is initialized if it is not, and then finalized when
   // the last such context is gone; it cannot be initialized after that.
@@ -107,27 +127,33 @@ class Context : public ::gloo::Context {
       current = scope;
     }
     auto context = std::make_shared<Context>(MPI_COMM_WORLD);
-    context->scope_ = std::move(scope);
+    context->mpiScope_ = std::move(scope);
     return context;
   }
 
-  // Keeps a duplicate of the communicator. MPI is to be finalized after the
-  // context is connected. Throws IoException, InvalidOperationException.
+  // Keeps a duplicate of the communicator; MPI may be finalized before the
+  // context is destroyed. Throws InvalidOperationException; IoException where
+  // the communicator's error handler returns, which MPI's own does not.
   explicit Context(const MPI_Comm& comm)
-      : ::gloo::Context(detail::rankIn(comm), detail::sizeOf(comm)) {
+      : ::gloo::Context(detail::rankIn(detail::usable(comm)),
+                        detail::sizeOf(detail::usable(comm))) {
     detail::check(MPI_Comm_dup(comm, &comm_), "MPI_Comm_dup");
     // What goes wrong is told, and does not end the process.
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
   }
 
   ~Context() override {
+    try {
+      closeConnections();  // MPI_Finalize() may wait for those who wait for us
+    } catch (const std::exception&) {  // then they hear of it as they can
+    }
     if (detail::isRunning()) {
       MPI_Comm_free(&comm_);
     }
   }
 
   // As rendezvous::Context::connectFullMesh(), which see; addresses travel by
-  // MPI, which waits for late ranks without limit.
+  // MPI, which waits for late ranks without limit: the timeout begins then.
   void connectFullMesh(std::shared_ptr<transport::Device>& dev) {
     if (dev == nullptr) {
       throw InvalidOperationException("connectFullMesh: the device is null");
@@ -141,7 +167,7 @@ class Context : public ::gloo::Context {
   }
 
  protected:
-  std::shared_ptr<MPIScope> scope_;  // null: the caller's
+  std::shared_ptr<MPIScope> mpiScope_;  // null: the caller's
   MPI_Comm comm_ = MPI_COMM_NULL;
 
  private:

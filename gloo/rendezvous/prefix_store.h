@@ -40,6 +40,7 @@ class GLOO_API PrefixStore : public Store {
       const std::vector<std::string>& keys) override;
   bool wait_any(const std::vector<std::string>& keys,
                 Deadline deadline) override;
+  bool waits_for_all() const override;
   std::string str() const override;
 
  protected:

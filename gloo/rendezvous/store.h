@@ -58,6 +58,10 @@ class GLOO_API Store : public IStore {
   virtual bool wait_any(const std::vector<std::string>& keys,
                         Deadline deadline);
 
+  // Whether the first set() blocks until all ranks have called it. Then only
+  // the time of a connectFullMesh begins.
+  virtual bool waits_for_all() const { return false; }
+
   // For people: "file store /tmp/job".
   virtual std::string str() const { return "store"; }
 };

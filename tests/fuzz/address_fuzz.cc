@@ -8,6 +8,8 @@ namespace {
 using namespace transport::base;  // NOLINT
 
 void run(const char* data, size_t bytes) {
+  const auto unpadded = withoutPadding({data, bytes});
+  require(unpadded.data() == data && unpadded.size() <= bytes, "a beginning");
   try {
     const AddressRecord record = decodeAddress({data, bytes});
     require(record.extra.size() <= AddressRecord::kMaxExtra, "extra is short");

@@ -145,10 +145,10 @@ FrameHeader Pair::header(FrameType type, uint8_t flags) {
   return h;
 }
 
-// Credits that a frame returns.
+// Credits that a frame returns: whole quanta, as all that is owed.
 uint32_t Pair::takeOwed() {
-  const auto owed =
-      static_cast<uint32_t>(std::min<uint64_t>(owed_, UINT32_MAX));
+  const uint64_t most = UINT32_MAX - (caps_.creditQuantum - 1);
+  const auto owed = static_cast<uint32_t>(std::min(owed_, most));
   owed_ -= owed;
   granted_ += owed;
   return owed;

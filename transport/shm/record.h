@@ -44,7 +44,7 @@ enum class RecordKind : uint8_t {
   kShort = 7,
 };
 
-constexpr size_t kCreditUnit = 64;
+constexpr size_t kCreditUnit = 64;  // a power of two
 // Payload of a frame in the flag's own cache line.
 constexpr size_t kInlineBytes = 48;
 // Of a bound write; of a message that is a small record, less what a check

@@ -1,6 +1,9 @@
 // A program that MPI has started, and MPI introduces: with the contexts of
 // gloo/mpi/context.h, one of all ranks and one of every other's.
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <memory>
 #include <vector>
 
@@ -32,25 +35,37 @@ void sumUp(const std::shared_ptr<gloo::mpi::Context>& context) {
   gloo::barrier(barrier);
 }
 
-void run() {
+struct Contexts {
+  std::shared_ptr<gloo::mpi::Context> world;
+  std::shared_ptr<gloo::mpi::Context> half;
+};
+
+void refusesWhatHasNoRanks() {
+  CHECK(throwsWith<gloo::InvalidOperationException>(
+      "MPI_COMM_NULL", [] { gloo::mpi::Context none(MPI_COMM_NULL); }));
+}
+
+void run(Contexts& contexts) {
   CHECK(throwsWith<gloo::InvalidOperationException>(
       "createManaged", [] { gloo::mpi::Context early(MPI_COMM_WORLD); }));
-  auto world = gloo::mpi::Context::createManaged();
+  auto& [world, half] = contexts;
+  world = gloo::mpi::Context::createManaged();
   CHECK(world->size > 1);
   sumUp(world);
+  refusesWhatHasNoRanks();
 
-  MPI_Comm half = MPI_COMM_NULL;
-  CHECK(MPI_Comm_split(MPI_COMM_WORLD, world->rank % 2, 0, &half) ==
+  MPI_Comm part = MPI_COMM_NULL;
+  CHECK(MPI_Comm_split(MPI_COMM_WORLD, world->rank % 2, 0, &part) ==
         MPI_SUCCESS);
-  auto context = std::make_shared<gloo::mpi::Context>(half);
-  MPI_Comm_free(&half);  // the context has its own
-  CHECK(context->size < world->size);
-  sumUp(context);
-  sumUp(context);  // connected anew
+  half = std::make_shared<gloo::mpi::Context>(part);
+  MPI_Comm_free(&part);  // the context has its own
+  CHECK(half->size < world->size);
+  sumUp(half);
+  sumUp(half);  // connected anew
 
   std::shared_ptr<gloo::transport::Device> none;
   CHECK(throwsWith<gloo::InvalidOperationException>(
-      "device", [&] { context->connectFullMesh(none); }));
+      "device", [&] { half->connectFullMesh(none); }));
 
   // One of them keeps MPI; without it there is none any more.
   auto second = gloo::mpi::Context::createManaged();
@@ -59,17 +74,20 @@ void run() {
   second.reset();
   CHECK(throwsWith<gloo::InvalidOperationException>(
       "finalized", [] { gloo::mpi::Context::createManaged(); }));
-  context.reset();  // a late one frees nothing
+  CHECK(throwsWith<gloo::InvalidOperationException>(
+      "finalized", [] { gloo::mpi::Context late(MPI_COMM_WORLD); }));
+  half.reset();  // a late one frees nothing
 }
 
 }  // namespace
 
 int main() {
+  Contexts contexts;
   try {
-    run();
+    run(contexts);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
-    return 1;
+    std::_Exit(1);  // mpirun ends the others, who may wait for this rank
   }
 }

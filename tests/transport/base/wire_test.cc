@@ -343,6 +343,24 @@ TEST(WireTest, LargestAddressFitsTheApiLimit) {
   EXPECT_LE(encode(a).size(), 192u);  // transport::Address::kMaxByteSize
 }
 
+TEST(WireTest, ZerosBehindAnAddressAreTakenOff) {
+  const auto address = fromHex(kGoldenAddress);
+  for (const size_t zeros : {0, 1, 100}) {
+    auto padded = address;
+    padded.resize(address.size() + zeros);
+    const auto rest = withoutPadding(padded);
+    EXPECT_EQ(std::vector<char>(rest.begin(), rest.end()), address);
+  }
+  auto followed = address;
+  followed.insert(followed.end(), {0, 0, 1});
+  EXPECT_EQ(withoutPadding(followed).size(), followed.size());
+  for (size_t bytes = 0; bytes < address.size(); bytes++) {  // cut short
+    EXPECT_EQ(withoutPadding(std::span(address).first(bytes)).size(), bytes);
+  }
+  const std::vector<char> nothing(192);
+  EXPECT_THROW(decodeAddress(withoutPadding(nothing)), WireError);
+}
+
 TEST(WireTest, FrameTypesAndFlagsAreChecked) {
   FrameHeader h;
   for (int type = 0; type < 256; type++) {

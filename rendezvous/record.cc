@@ -95,7 +95,7 @@ std::optional<Record> decodeRecord(std::span<const char> bytes,
   return record;
 }
 
-std::string recordKey(int rank) { return MakeString("gloo/rank/", rank); }
+std::string recordKey(int rank) { return MakeString("gloo.rank.", rank); }
 
 }  // namespace rendezvous
 GLOO_NAMESPACE_END

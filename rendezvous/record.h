@@ -49,7 +49,8 @@ std::vector<char> encodeRecord(const Record& record);
 std::optional<Record> decodeRecord(std::span<const char> bytes,
                                    std::string* why);
 
-// The key of a rank's record.
+// The key of a rank's record. Without what separates the parts of paths: some
+// stores make files or addresses of keys (Horovod's answers to no other).
 std::string recordKey(int rank);
 
 }  // namespace rendezvous

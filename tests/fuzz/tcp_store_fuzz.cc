@@ -36,7 +36,7 @@ std::vector<std::vector<char>> seeds() {
   for (uint8_t op = 1; op <= 5; op++) {
     tcpstore::Request request;
     request.op = static_cast<tcpstore::Op>(op);
-    request.keys = {"gloo/rank/1"};
+    request.keys = {"gloo.rank.1"};
     request.values = {{'v', 'a', 'l', 'u', 'e'}};
     all.push_back(
         tcpstore::encodeFrame(op, 9, tcpstore::encodeRequest(request)));

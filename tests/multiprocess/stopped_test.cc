@@ -118,7 +118,7 @@ class SettlingStore : public rendezvous::FileStore {
 
   std::vector<std::optional<std::vector<char>>> peek(
       const std::vector<std::string>& keys) override {
-    const bool settled = keys == std::vector{MakeString("gloo/rank/", rank_)};
+    const bool settled = keys == std::vector{MakeString("gloo.rank.", rank_)};
     if (settled && rank_ == 0) {
       std::ofstream(path_ + "/settled");
     }

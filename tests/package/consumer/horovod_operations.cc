@@ -27,13 +27,14 @@
 
 namespace {
 
-// Has only what a store must have.
+// Has only what a store must have; and its keys become parts of addresses.
 class ScopedStore : public gloo::rendezvous::Store {
  public:
   ScopedStore(const std::string& directory, const std::string& scope)
       : table_(directory), scope_(scope) {}
 
   void set(const std::string& key, const std::vector<char>& data) override {
+    CHECK(key.find('/') == std::string::npos);
     table_.put(scope_ + key, data);
   }
   std::vector<char> get(const std::string& key) override {

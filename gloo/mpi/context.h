@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gloo/common/error.h"
-#include "gloo/context.h"
+#include "gloo/rendezvous/context.h"
 #include "gloo/rendezvous/exchange_store.h"
 #include "gloo/transport/device.h"
 
@@ -113,7 +113,7 @@ class GLOO_API MPIScope {
 // destroy it are collective calls in MPI, for those threads that MPI was
 // initialized for: the main one, any one at a time (MPI_THREAD_SERIALIZED) or
 // all. Everything else is as with every context, and does without MPI.
-class GLOO_API Context : public ::gloo::Context {
+class GLOO_API Context : public rendezvous::Context {
  public:
   // Of MPI_COMM_WORLD. MPI is initialized if it is not, and then finalized when
   // the last such context is gone; it cannot be initialized after that.
@@ -135,8 +135,8 @@ class GLOO_API Context : public ::gloo::Context {
   // context is destroyed. Throws InvalidOperationException; IoException where
   // the communicator's error handler returns, which MPI's own does not.
   explicit Context(const MPI_Comm& comm)
-      : ::gloo::Context(detail::rankIn(detail::usable(comm)),
-                        detail::sizeOf(detail::usable(comm))) {
+      : rendezvous::Context(detail::rankIn(detail::usable(comm)),
+                            detail::sizeOf(detail::usable(comm))) {
     detail::check(MPI_Comm_dup(comm, &comm_), "MPI_Comm_dup");
     // What goes wrong is told, and does not end the process.
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
@@ -155,15 +155,10 @@ class GLOO_API Context : public ::gloo::Context {
   // As rendezvous::Context::connectFullMesh(), which see; addresses travel by
   // MPI, which waits for late ranks without limit: the timeout begins then.
   void connectFullMesh(std::shared_ptr<transport::Device>& dev) {
-    if (dev == nullptr) {
-      throw InvalidOperationException("connectFullMesh: the device is null");
-    }
-    auto connected = dev->createContext(rank, size);
-    connected->setTimeout(getTimeout());
-    connected->createAndConnectAllPairs(
+    rendezvous::Context::connectFullMesh(
         std::make_shared<rendezvous::ExchangeStore>(
-            [this](const std::vector<char>& mine) { return exchange(mine); }));
-    attach(dev, std::move(connected));
+            [this](const std::vector<char>& mine) { return exchange(mine); }),
+        dev);
   }
 
  protected:

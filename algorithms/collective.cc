@@ -1,9 +1,9 @@
 #include "algorithms/collective.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "gloo/common/logging.h"
+#include "gloo/internal/copy.h"
 #include "gloo/internal/cuda.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -195,7 +195,7 @@ bool isAverage(const CollectiveCall& call) {
 
 void copyToAll(const Vectors& outputs) {
   for (size_t i = 1; i < outputs.size() && outputs[i].bytes > 0; i++) {
-    std::memcpy(outputs[i].data, outputs[0].data, outputs[0].bytes);
+    internal::copyMemory(outputs[i].data, outputs[0].data, outputs[0].bytes);
   }
 }
 

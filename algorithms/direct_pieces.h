@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 
 #include "gloo/config.h"
+#include "gloo/internal/copy.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
@@ -16,8 +16,8 @@ constexpr size_t kLine = 64;  // of a cache
 constexpr size_t kBlock = 8 << 10;
 
 inline void copy(void* to, const void* from, size_t bytes) {
-  if (bytes > 0 && to != from) {
-    std::memcpy(to, from, bytes);
+  if (to != from) {
+    internal::copyMemory(to, from, bytes);
   }
 }
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <utility>
 
 #include "algorithms/reduce_locally.h"
 #include "gloo/common/error.h"
+#include "gloo/internal/copy.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
@@ -254,7 +254,7 @@ void Executor::perform(const Action& action) {
   if (action.kind == ActionKind::kCopy) {
     // The same where a caller's input block is its output.
     if (at(action.target) != at(action.source)) {
-      std::memcpy(at(action.target), at(action.source), action.bytes);
+      internal::copyMemory(at(action.target), at(action.source), action.bytes);
     }
   } else {
     reduce(action);

@@ -1,11 +1,11 @@
 #include "algorithms/state.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "gloo/common/error.h"
 #include "gloo/context.h"
 #include "gloo/internal/check.h"
+#include "gloo/internal/copy.h"
 #include "gloo/internal/direct.h"
 #include "gloo/types.h"
 
@@ -226,7 +226,7 @@ void State::runPlan(const Lease& lease, const Request& request,
   run.channel = &channel_;
   if (plan.copiedBytes() > 0) {
     char* const copy = stage + plan.scratchBytes() - plan.copiedBytes();
-    std::memcpy(copy, arguments.input, plan.copiedBytes());
+    internal::copyMemory(copy, arguments.input, plan.copiedBytes());
     set(Memory::kInput, copy, scratch);
   } else {
     set(Memory::kInput, const_cast<void*>(arguments.input),

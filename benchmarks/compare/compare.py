@@ -58,6 +58,9 @@ def _arguments():
                         help="few sizes, short: under a minute")
     parser.add_argument("--ranks", type=_list_of(int), default=[2, 4])
     parser.add_argument("--sizes", type=_list_of(int), help="bytes, ...")
+    parser.add_argument("--offset", type=int, default=0, metavar="BYTES",
+                        help="where in a page vectors begin (0); 16 is where "
+                        "malloc() puts long ones")
     parser.add_argument("--collectives", default=["allreduce"],
                         type=_list_of(str, COLLECTIVES),
                         help="pingpong: messages of 8 bytes or more between "
@@ -88,6 +91,9 @@ def _arguments():
     for size in arguments.sizes or []:
         if size % 4:
             parser.error(f"--sizes {size}: not a multiple of 4")
+    if not 0 <= arguments.offset < 4096 or arguments.offset % 4:
+        parser.error(f"--offset {arguments.offset}: a multiple of 4 below "
+                     "4096")
     for option, path in (("--json", arguments.json),
                          ("--plot", arguments.plot)):
         if path and not _can_write(path):
@@ -170,6 +176,7 @@ class Comparison:
         timeout_s = 30 + points * 8 * self._budget / 1000
         options = ["--collectives", ",".join(collectives),
                    "--sizes", ",".join(map(str, sizes)),
+                   "--offset", str(self._arguments.offset),
                    "--budget", str(self._budget)]
 
         def run():
@@ -235,7 +242,8 @@ def _panels(rows, arguments):
     return panels
 
 
-def _print_tables(panels, repetitions):
+def _print_tables(panels, repetitions, offset):
+    offset = f", vectors {offset} bytes into a page" if offset else ""
     verdicts = results.Verdicts()
     for (collective, transport), by_ranks in panels.items():
         for ranks, rows in by_ranks.items():
@@ -243,7 +251,7 @@ def _print_tables(panels, repetitions):
                             for link in row["links"]})
             used = f"; ours used {', '.join(links)}" if links else ""
             print(f"{collective}, float32, {ranks} ranks, {transport}: p50 in "
-                  f"us, medians of {repetitions} repetitions{used}")
+                  f"us, medians of {repetitions} repetitions{offset}{used}")
             print(results.table(rows, collective, ranks, transport, verdicts))
             print()
     print(f"bars: {verdicts.passed} passed, {verdicts.failed} failed, "
@@ -259,7 +267,7 @@ def main():
         print("compare: nothing could be measured", file=sys.stderr)
         return 1
     panels = _panels(rows, arguments)
-    verdicts = _print_tables(panels, arguments.repetitions)
+    verdicts = _print_tables(panels, arguments.repetitions, arguments.offset)
     with open(arguments.plot, "w", encoding="utf-8") as file:
         file.write(chart.draw(panels, "Time of a collective operation among "
                                       "processes of one host"))

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #if defined(__x86_64__)
 #include <emmintrin.h>
 #endif
@@ -59,7 +60,7 @@ void HandoverCopy::copyMeasured(char* to, const char* from, size_t bytes,
     if (trial.goesSecond()) {
       streamingCopy(to, from, bytes);
     } else {
-      std::memcpy(to, from, bytes);
+      copyMemory(to, from, bytes);
     }
     return 1 / static_cast<double>(bytes);
   });

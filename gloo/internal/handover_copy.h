@@ -11,9 +11,9 @@
 #pragma once
 
 #include <cstddef>
-#include <cstring>
 
 #include "gloo/config.h"
+#include "gloo/internal/copy.h"
 #include "gloo/internal/trial.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -37,8 +37,8 @@ class GLOO_API HandoverCopy {
   void operator()(char* to, const char* from, size_t bytes) {
     if (bytes >= kLeastBytes && kHasStreams) {
       copyMeasured(to, from, bytes, bytes >= kLongBytes ? long_ : short_);
-    } else if (bytes > 0) {
-      std::memcpy(to, from, bytes);
+    } else {
+      copyMemory(to, from, bytes);
     }
   }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "gloo/config.h"
+#include "gloo/internal/copy.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -15,8 +16,8 @@ namespace transport::base {
 inline void copyBytes(char* to, const char* from, size_t bytes) {
   if (bytes == sizeof(uint64_t)) {
     std::memcpy(to, from, sizeof(uint64_t));
-  } else if (bytes > 0) {
-    std::memcpy(to, from, bytes);
+  } else {
+    internal::copyMemory(to, from, bytes);
   }
 }
 

@@ -15,7 +15,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <span>
@@ -25,6 +24,7 @@
 #include "gloo/common/error.h"
 #include "gloo/config.h"
 #include "gloo/internal/cause.h"
+#include "gloo/internal/copy.h"
 #include "transport/base/memory.h"
 #include "transport/base/socket.h"
 #include "transport/base/wire.h"
@@ -131,7 +131,7 @@ class LinkHandler {
       if (place == nullptr) {
         return false;
       }
-      std::memcpy(place, payload, message.bytes);
+      internal::copyMemory(place, payload, message.bytes);
     }
     onFrame(header, place);
     return true;

@@ -23,7 +23,7 @@ GLOO_NAMESPACE_BEGIN
 namespace transport::base {
 
 constexpr uint32_t kWireMagic = 0x314f4c47;  // "GLO1"
-constexpr uint16_t kWireVersion = 10;
+constexpr uint16_t kWireVersion = 11;
 
 // Bytes that are not what this header says. Never leaves transport/.
 struct WireError : std::runtime_error {

@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "gloo/common/logging.h"
 #include "gloo/common/string.h"
+#include "gloo/internal/copy.h"
 #include "transport/base/process.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -289,7 +289,7 @@ int ShmLink::copyNow(const Read& read) {
   const auto state =
       memory_.wasPermitted() ? Loans::State::kCurrent : Loans::State::kThere;
   if (const char* lent = loans_.find(read.remote, read.bytes, state)) {
-    std::memcpy(read.local, lent, read.bytes);
+    internal::copyMemory(read.local, lent, read.bytes);
     std::atomic_thread_fence(std::memory_order_acquire);
     statistics.bytesLent += read.bytes;
     return loans_.find(read.remote, read.bytes, Loans::State::kThere) == lent

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "gloo/common/string.h"
+#include "gloo/internal/copy.h"
 #include "transport/tcp/link.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -105,7 +106,7 @@ void TcpLink::parse() {
     }
     const size_t here = std::min(missing_, end_ - begin_);
     if (here > 0) {
-      std::memcpy(payload_, buffer_.get() + begin_, here);
+      internal::copyMemory(payload_, buffer_.get() + begin_, here);
       begin_ += here;
       missing_ -= here;
       poller_.statistics().bytesCopied += here;

@@ -13,7 +13,7 @@ constexpr char kUsage[] =
     "usage: PROGRAM --directory DIR [--rank R --size P] [--mode MODE]\n"
     "  [--transport tcp|shm|ibverbs] [--device NAME] [--collectives "
     "NAME,...]\n"
-    "  [--sizes BYTES,...] [--budget MILLISECONDS]\n"
+    "  [--sizes BYTES,...] [--offset BYTES] [--budget MILLISECONDS]\n"
     "One rank of a measured job; compare.py starts them.\n";
 
 unsigned long long number(const std::string& text) {
@@ -54,6 +54,11 @@ void set(Arguments& arguments, const std::string& name,
     arguments.device = value;
   } else if (name == "--budget") {
     arguments.budget = double(number(value)) / 1000;
+  } else if (name == "--offset") {
+    arguments.offset = number(value);
+    if (arguments.offset % sizeof(float) != 0) {
+      throw std::runtime_error("--offset is not a multiple of 4");
+    }
   } else if (name == "--collectives") {
     arguments.collectives = split(value);
   } else if (name == "--sizes") {

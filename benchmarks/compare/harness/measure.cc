@@ -101,12 +101,16 @@ class Runner {
 
   Work makeWork(const std::string& collective, size_t bytes) {
     Work work = shapeOf(collective, bytes, arguments_.size);
-    work.input =
-        program_.allocate(0, std::max<size_t>(work.inputElements, 1) * 4);
-    work.output = worksInPlace(collective)
-                      ? work.input
-                      : program_.allocate(1, work.outputElements * 4);
+    work.input = vector(0, std::max<size_t>(work.inputElements, 1));
+    work.output =
+        worksInPlace(collective) ? work.input : vector(1, work.outputElements);
     return work;
+  }
+
+  float* vector(int index, size_t elements) {
+    const size_t before = arguments_.offset / sizeof(float);
+    return program_.allocate(index, (before + elements) * sizeof(float)) +
+           before;
   }
 
   // The median time in microseconds; on rank 0 only.

@@ -24,6 +24,7 @@ struct Arguments {
   std::string device;     // of ibverbs
   std::vector<std::string> collectives;
   std::vector<size_t> sizes;  // bytes
+  size_t offset = 0;          // bytes, of vectors from the beginning of a page
   double budget = 0.2;        // seconds for each collective, size and mode
 };
 

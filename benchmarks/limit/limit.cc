@@ -93,18 +93,20 @@ class Limit : public measure::Program {
 
   float* allocate(int, size_t bytes) override {
     vectors_.clear();
-    pointers_.clear();
     for (int i = 0; i < arguments_.size; i++) {
       const auto path = arguments_.directory + "/vector" + std::to_string(i) +
                         "." + std::to_string(bytes);
       vectors_.push_back(std::make_unique<SharedVector>(path, bytes));
-      pointers_.push_back(vectors_.back()->data());
     }
-    return pointers_[size_t(arguments_.rank)];
+    return own();
   }
 
   Operation prepare(const Work& work, const std::string&) override {
     const size_t n = work.outputElements;
+    pointers_.clear();
+    for (const auto& vector : vectors_) {  // all begin where this rank's does
+      pointers_.push_back(vector->data() + (work.output - own()));
+    }
     if (n == 1) {
       return [this, work] { flags(work.output); };
     }
@@ -125,6 +127,8 @@ class Limit : public measure::Program {
   std::string links() override { return "memory"; }
 
  private:
+  float* own() const { return vectors_[size_t(arguments_.rank)]->data(); }
+
   void flags(float* value) {
     const int me = arguments_.rank;
     const uint64_t sequence = ++sequence_;

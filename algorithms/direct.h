@@ -183,6 +183,7 @@ class DirectRun {
   void awaitLine(int rank, uint64_t round);
   void waitForAll(uint64_t round);
   void waitForNear(uint64_t round);
+  int inTurn(int index) const;
   char* mine(uint64_t round) const { return lane_.slot(rank_, round); }
   const char* of(int rank, uint64_t round) const {
     return lane_.slot(rank, round);

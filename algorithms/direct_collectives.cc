@@ -173,7 +173,8 @@ void DirectRun::allgather() {
     copyResult(output_ + own.begin + at, from + at,
                lengthOf(c, chunk, own.bytes));
     waitForNear(round);
-    for (int rank = 0; rank < size_; rank++) {
+    for (int i = 0; i < size_; i++) {
+      const int rank = inTurn(i);
       const Part part = partOf(offsets, rank);
       if (rank != rank_) {
         waitFor(rank, round);
@@ -261,7 +262,8 @@ DirectRun::Way DirectRun::alltoallLong(Lane::ReadTrial* trial) {
     const size_t at = c * piece;
     const size_t length = lengthOf(c, piece, bytes_);
     const uint64_t round = begin();
-    for (int rank = 0; rank < size_; rank++) {
+    for (int i = 0; i < size_; i++) {
+      const int rank = inTurn(i);
       if (rank != rank_) {
         copy(lane_.slotBetween(rank_, rank, round, piece),
              input_ + part(rank) + at, length);
@@ -276,7 +278,8 @@ DirectRun::Way DirectRun::alltoallLong(Lane::ReadTrial* trial) {
       }
     }
     waitForNear(round);
-    for (int rank = 0; rank < size_; rank++) {
+    for (int i = 0; i < size_; i++) {
+      const int rank = inTurn(i);
       if (rank != rank_) {
         waitFor(rank, round);
         copyResult(output_ + part(rank) + at,

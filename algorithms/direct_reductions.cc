@@ -158,7 +158,8 @@ void DirectRun::staged(bool everybody) {
         lengthOf(index, piece, lengthOf(pieceOf(step, chunks), chunk, bytes_))};
   };
   const auto copyIn = [&](size_t step) {
-    for (int rank = 0; rank < size_; rank++) {
+    for (int i = 0; i < size_; i++) {
+      const int rank = inTurn(i);
       const Part part = slice(step, rank);
       if (rank != rank_) {
         copy(lane_.slotBetween(rank_, rank, first + step, piece),
@@ -184,7 +185,8 @@ void DirectRun::staged(bool everybody) {
     }
   };
   const auto copyOut = [&](size_t step) {
-    for (int rank = 0; rank < size_ && wanted; rank++) {
+    for (int i = 0; i < size_ && wanted; i++) {
+      const int rank = inTurn(i);
       const Part part = slice(step, rank);
       if (rank != rank_) {
         copy(output_ + beginOf(step) + part.begin,
@@ -295,7 +297,8 @@ void DirectRun::reduceScatter() {
     const size_t at = c * piece;
     const size_t length = lengthOf(c, piece, own.bytes);
     const uint64_t round = begin();
-    for (int rank = 0; rank < size_; rank++) {
+    for (int i = 0; i < size_; i++) {
+      const int rank = inTurn(i);
       const Part part = partOf(offsets, rank);
       // In place the own part is overwritten before it is read, but for two.
       if (rank != rank_ || (request_.inPlace && !isPair)) {

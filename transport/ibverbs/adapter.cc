@@ -1,5 +1,6 @@
 #include "transport/ibverbs/adapter.h"
 
+#include <endian.h>
 #include <fcntl.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "gloo/common/string.h"
 #include "transport/base/socket.h"
 #include "transport/base/topology.h"
+#include "transport/ibverbs/qp_address.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::ibverbs {
@@ -94,7 +96,7 @@ Adapter::Adapter(const attr& wanted)
 
 void Adapter::checkSettings() const {
   const attr& s = settings_;
-  checkRange("pkeyIndex", s.pkeyIndex, 0, 65535);
+  checkRange("pkeyIndex", s.pkeyIndex, -1, 65535);
   checkRange("serviceLevel", s.serviceLevel, 0, 15);
   checkRange("trafficClass", s.trafficClass, 0, 255);
   checkRange("hopLimit", s.hopLimit, 1, 255);
@@ -106,8 +108,8 @@ void Adapter::checkSettings() const {
   checkRange("receives", s.receives, 8, 1 << 15);
   checkRange("inlineBytes", s.inlineBytes, 0, 1 << 15);
   checkRange("readsAtATime", s.readsAtATime, 0, 255);
-  checkRange<size_t>("maxMessageBytes", s.maxMessageBytes, 4096,
-                     size_t{1} << 31);
+  checkRange<size_t>("maxMessageBytes", s.maxMessageBytes,
+                     QpAddress::kLeastMaxMessage, size_t{1} << 31);
   checkRange<size_t>("creditBytes", s.creditBytes, 1024, kMaxMemory);
   checkRange<size_t>("eagerMemoryBytes", s.eagerMemoryBytes, 65536, kMaxMemory);
   checkRange("completionQueue", s.completionQueue, 1, 1 << 22);
@@ -147,6 +149,13 @@ void Adapter::query() {
   if (port_.max_msg_sz != 0) {
     maxMessage_ = std::min<uint64_t>(maxMessage_, port_.max_msg_sz);
   }
+  if (maxMessage_ < QpAddress::kLeastMaxMessage) {
+    GLOO_THROW_IO_EXCEPTION("RDMA device ", chosen_.device,
+                            " sends no messages of ",
+                            QpAddress::kLeastMaxMessage, " bytes, but of ",
+                            maxMessage_, " at most");
+  }
+  refreshPartition();
 }
 
 int Adapter::queryPort() {
@@ -201,6 +210,40 @@ void Adapter::refreshLid() {
   }
 }
 
+// 0: none, or unknown.
+uint16_t Adapter::partitionKeyAt(int index) const {
+  __be16 key = 0;
+  return api().queryPkey(context_.get(), static_cast<uint8_t>(chosen_.port),
+                         index, &key) == 0
+             ? be16toh(key)
+             : 0;
+}
+
+// If none is asked for, the first in which the port is a full member, as
+// limited ones do not hear each other; else the first.
+void Adapter::refreshPartition() {
+  const int wanted = settings_.pkeyIndex;
+  partition_ = {std::max(wanted, 0), 0};
+  if (port_.link_layer == IBV_LINK_LAYER_ETHERNET) {
+    return;
+  }
+  if (wanted >= 0) {
+    partition_.key = partitionKeyAt(wanted);
+    return;
+  }
+  for (int index = 0; index < port_.pkey_tbl_len; index++) {
+    const uint16_t key = partitionKeyAt(index);
+    const bool isPartition = (key & ~QpAddress::kFullMember) != 0;
+    const bool isFull = (key & QpAddress::kFullMember) != 0;
+    if (isPartition && (isFull || partition_.key == 0)) {
+      partition_ = {index, key};
+    }
+    if (isPartition && isFull) {
+      return;
+    }
+  }
+}
+
 void Adapter::requireAddress() const {
   if (gidLost_) {
     GLOO_THROW_IO_EXCEPTION(lost(chosen_.gid));
@@ -230,12 +273,13 @@ std::string Adapter::whyNotAt(const Gid& gid) const {
 }
 
 const Gid* Adapter::find(const Gid& gid) const {
-  const auto found =
-      std::find_if(gids_.begin(), gids_.end(), [&gid](const Gid& other) {
-        return other.type == gid.type && std::memcmp(other.raw.raw, gid.raw.raw,
-                                                     sizeof(gid.raw.raw)) == 0;
-      });
-  return found != gids_.end() ? &*found : nullptr;
+  const Gid* found = nullptr;
+  for (const Gid& other : gids_) {
+    if (other.isSame(gid) && (found == nullptr || other.index == gid.index)) {
+      found = &other;
+    }
+  }
+  return found;
 }
 
 // The encodings of the PortInfo attribute, InfiniBand specification 14.2.5.6.

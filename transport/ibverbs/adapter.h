@@ -41,7 +41,16 @@ class Adapter {
   // reached there any more; empty: it is.
   std::string whyNotAt(uint16_t lid) const;
   std::string whyNotAt(const Gid& gid) const;
-  // What the port has of the same version and value, whatever its index; null:
+  // Of the port's partition table (InfiniBand specification, volume 1, 10.9):
+  // what queue pairs made from now on use.
+  struct Partition {
+    int index = 0;
+    uint16_t key = 0;  // 0: unknown, or on RoCE, where all are in the same one
+    bool operator==(const Partition&) const = default;
+  };
+  const Partition& partition() const { return partition_; }
+  void refreshPartition();
+  // What the port has of it, at its index if it is there, else at any; null:
   // nothing.
   const Gid* find(const Gid& gid) const;
 
@@ -56,6 +65,7 @@ class Adapter {
   int queryPort();
   void take(const ibv_port_attr& port);
   std::string lost(const Gid& gid) const;
+  uint16_t partitionKeyAt(int index) const;
 
   attr settings_;
   ChosenPort chosen_;
@@ -67,6 +77,7 @@ class Adapter {
   ibv_port_attr port_{};
   uint64_t maxMessage_ = 0;
   ibv_mtu mtu_ = IBV_MTU_1024;
+  Partition partition_;
   PdHandle pd_;
   ChannelHandle channel_;
   ChildClosed commands_;

@@ -6,38 +6,32 @@
 #include <cstring>
 
 #include "gloo/common/error.h"
+#include "gloo/internal/fork.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::ibverbs {
 namespace {
 
-// <verbs.h> has these as inline functions that add an argument or fall back to
-// another symbol. Inlined here they would need the library to be linked.
-struct Hidden {
-  int (*queryPort)(ibv_context*, uint8_t, _compat_ibv_port_attr*) = nullptr;
-  decltype(&::_ibv_query_gid_table) queryGidTable = nullptr;
-  decltype(&::ibv_reg_mr_iova2) regMrIova2 = nullptr;
-};
-Hidden hidden;  // of the library that was loaded last
+using Hidden = Api::Hidden;
 
 int queryPort(ibv_context* context, uint8_t port, ibv_port_attr* attr) {
   std::memset(attr, 0, sizeof(*attr));
   if (verbs_context* extended = verbs_get_ctx_op(context, query_port)) {
     return extended->query_port(context, port, attr, sizeof(*attr));
   }
-  return hidden.queryPort(context, port,
-                          reinterpret_cast<_compat_ibv_port_attr*>(attr));
+  return api().hidden.queryPort(context, port,
+                                reinterpret_cast<_compat_ibv_port_attr*>(attr));
 }
 
 ssize_t queryGidTable(ibv_context* context, ibv_gid_entry* entries,
                       size_t maxEntries) {
-  return hidden.queryGidTable(context, entries, maxEntries, 0,
-                              sizeof(*entries));
+  return api().hidden.queryGidTable(context, entries, maxEntries, 0,
+                                    sizeof(*entries));
 }
 
 ibv_mr* regMr(ibv_pd* pd, void* address, size_t bytes, unsigned access) {
-  return hidden.regMrIova2(pd, address, bytes,
-                           reinterpret_cast<uintptr_t>(address), access);
+  return api().hidden.regMrIova2(pd, address, bytes,
+                                 reinterpret_cast<uintptr_t>(address), access);
 }
 
 class Resolver {
@@ -77,6 +71,7 @@ void resolveDevice(Resolver& from, Api& api, Hidden& hidden) {
   api.queryPort = &queryPort;
   from.required(hidden.queryGidTable, "_ibv_query_gid_table");
   api.queryGidTable = &queryGidTable;
+  from.required(api.queryPkey, "ibv_query_pkey");
   from.required(api.getAsyncEvent, "ibv_get_async_event");
   from.required(api.ackAsyncEvent, "ibv_ack_async_event");
   from.required(api.wcStatusStr, "ibv_wc_status_str");
@@ -109,8 +104,7 @@ const LoadedApi& current() {
   if (const LoadedApi* replacement = replaced.load(std::memory_order_acquire)) {
     return *replacement;
   }
-  static const LoadedApi loaded = loadApi("libibverbs.so.1");
-  return loaded;
+  return internal::madeOnce([] { return loadApi("libibverbs.so.1"); });
 }
 
 }  // namespace
@@ -127,16 +121,14 @@ LoadedApi loadApi(const char* library) {
   }
   Api found;
   Resolver resolver(handle);
-  Hidden inner;
-  resolveDevice(resolver, found, inner);
-  resolveObjects(resolver, found, inner);
+  resolveDevice(resolver, found, found.hidden);
+  resolveObjects(resolver, found, found.hidden);
   if (!resolver.missing().empty()) {
     loaded.error =
         MakeString("No RDMA device: ", library, " is too old, it has no ",
                    resolver.missing(), ". Install rdma-core 32 or later");
     return loaded;
   }
-  hidden = inner;
   loaded.api = found;
   return loaded;
 }

@@ -32,6 +32,7 @@ struct Api {
   // The valid entries of all ports; returns their number or a negative errno.
   ssize_t (*queryGidTable)(ibv_context* context, ibv_gid_entry* entries,
                            size_t maxEntries) = nullptr;
+  decltype(&::ibv_query_pkey) queryPkey = nullptr;
   decltype(&::ibv_get_async_event) getAsyncEvent = nullptr;
   decltype(&::ibv_ack_async_event) ackAsyncEvent = nullptr;
 
@@ -56,6 +57,16 @@ struct Api {
   decltype(&::ibv_create_qp) createQp = nullptr;
   decltype(&::ibv_modify_qp) modifyQp = nullptr;
   decltype(&::ibv_destroy_qp) destroyQp = nullptr;
+
+  // What queryPort, queryGidTable and regMr of the library's call: <verbs.h>
+  // has them as inline functions that add an argument or fall back to another
+  // symbol. Inlined they would need the library to be linked.
+  struct Hidden {
+    int (*queryPort)(ibv_context*, uint8_t, _compat_ibv_port_attr*) = nullptr;
+    decltype(&::_ibv_query_gid_table) queryGidTable = nullptr;
+    decltype(&::ibv_reg_mr_iova2) regMrIova2 = nullptr;
+  };
+  Hidden hidden;
 
   decltype(&::ibv_wc_status_str) wcStatusStr = nullptr;
   decltype(&::ibv_event_type_str) eventTypeStr = nullptr;

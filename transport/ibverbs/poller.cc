@@ -303,6 +303,10 @@ void VerbsPoller::onEvent(const ibv_async_event& event) {
         onPortEvent(event.event_type, what);
       }
       break;
+    case IBV_EVENT_PKEY_CHANGE:
+      GLOO_INFO(what);
+      adapter_.refreshPartition();
+      break;
     default:
       GLOO_DEBUG(what);
   }

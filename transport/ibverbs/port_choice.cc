@@ -114,6 +114,9 @@ void chooseAddress(ChosenPort& chosen, const Port& port, int gidIndex) {
   } else if ((port.attr.flags & IBV_QPF_GRH_REQUIRED) != 0) {
     takeWantedGid(chosen, port, 0);
   } else {
+    if (const Gid* const first = gidAt(port, 0)) {
+      chosen.gid = *first;
+    }
     chosen.reason += MakeString("; InfiniBand: addressed by LID ", chosen.lid);
   }
 }
@@ -266,15 +269,16 @@ ChosenPort choosePort(const std::vector<RdmaDevice>& devices,
 const Gid* findGidAgain(const ChosenPort& first, const Port& now,
                         bool indexWanted) {
   const Gid& old = first.gid;
-  const auto same = [&old](const Gid& gid) {
-    return gid.type == old.type && gid.interface == old.interface &&
-           std::memcmp(gid.raw.raw, old.raw.raw, sizeof(old.raw.raw)) == 0;
-  };
+  const Gid* const there = gidAt(now, first.gidIndex);
+  if (there != nullptr && there->isSame(old)) {
+    return there;
+  }
+  const auto same = [&old](const Gid& gid) { return gid.isSame(old); };
   if (const Gid* found = bestGid(now, same)) {
     return found;
   }
   if (indexWanted || !now.ethernet()) {
-    return gidAt(now, first.gidIndex);
+    return there;
   }
   return bestGid(now, [&](const Gid& gid) {
     return gid.type == old.type && (gid.routable() || !old.routable());

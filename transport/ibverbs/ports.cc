@@ -12,6 +12,7 @@
 #include "gloo/common/error.h"
 #include "gloo/common/linux.h"
 #include "gloo/common/logging.h"
+#include "gloo/internal/fork.h"
 #include "transport/base/topology.h"
 #include "transport/ibverbs/api.h"
 
@@ -91,7 +92,8 @@ std::string readDevice(ibv_device* handle, RdmaDevice& device) {
 // too old for that, the library keeps them from the child: those that are
 // registered from now on.
 void prepareForForks() {
-  static const int error = api().forkInit();
+  const int error =
+      internal::madeOnce([] { return api().forkInit(); });  // more are as one
   if (error != 0) {
     GLOO_WARN("ibv_fork_init: ", std::strerror(error),
               ": a fork of this process may break its transfers");
@@ -116,6 +118,11 @@ bool Gid::routable() const {
     return raw.raw[12] != 127 && !(raw.raw[12] == 169 && raw.raw[13] == 254);
   }
   return !IN6_IS_ADDR_LINKLOCAL(&address) && !IN6_IS_ADDR_LOOPBACK(&address);
+}
+
+bool Gid::isSame(const Gid& other) const {
+  return type == other.type && interface == other.interface &&
+         std::memcmp(raw.raw, other.raw.raw, sizeof(raw.raw)) == 0;
 }
 
 std::string Gid::str() const {

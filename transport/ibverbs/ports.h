@@ -24,6 +24,9 @@ struct Gid {
 
   bool ipv4() const;      // an IPv4 address in IPv6's form
   bool routable() const;  // other than link-local: leaves its subnet
+  // Whatever their indices. Interfaces of one port may have the same address (a
+  // VLAN's has that of the one below it), and their packets differ.
+  bool isSame(const Gid& other) const;
   std::string str() const;
 };
 
@@ -75,8 +78,8 @@ struct ChosenPort {
   int port = 1;
   // -1: no global routing header; addressed by LID, on InfiniBand only.
   int gidIndex = -1;
-  Gid gid;             // if gidIndex >= 0
-  uint16_t lid = 0;    // InfiniBand
+  Gid gid;           // if gidIndex >= 0; else the first, which tells the subnet
+  uint16_t lid = 0;  // InfiniBand
   std::string reason;  // for people: what was chosen among what, and why
 };
 
@@ -89,10 +92,10 @@ ChosenPort choosePort(const std::vector<RdmaDevice>& devices,
                       const WantedPort& wanted);
 
 // The GID for queue pairs to come of a port that has changed since `first` was
-// chosen (gidIndex >= 0), of `now`'s: the same one, of the same interface,
-// whatever its index is by now. Without it, what is at the index if that was
-// asked for, or on InfiniBand; else the best one that reaches as far, of the
-// same version of RoCE, as the peers have that. Null: there is none.
+// chosen (gidIndex >= 0), of `now`'s: the same one, where it was if it is
+// there, else whatever its index is by now. Without it, what is at the index if
+// that was asked for, or on InfiniBand; else the best one that reaches as far,
+// of the same version of RoCE, as the peers have that. Null: there is none.
 const Gid* findGidAgain(const ChosenPort& first, const Port& now,
                         bool indexWanted);
 

@@ -33,7 +33,8 @@ uint64_t get(const std::vector<char>& in, size_t at, int bytes) {
 bool possible(const QpAddress& a) {
   return a.mtu >= IBV_MTU_256 && a.mtu <= IBV_MTU_4096 && a.qpn != 0 &&
          a.qpn <= k24Bits && a.psn <= k24Bits && a.receives > 0 &&
-         a.creditBytes >= a.eagerBytes && a.maxMessage > 0 &&
+         a.creditBytes >= a.eagerBytes &&
+         a.maxMessage >= QpAddress::kLeastMaxMessage &&
          a.eagerBytes <= base::kMaxDataPayload && a.gidType <= GidType::kRoce2;
 }
 
@@ -58,7 +59,8 @@ std::vector<char> encode(const QpAddress& address) {
   put(out, address.receives, 4);
   put(out, address.eagerBytes, 4);
   put(out, address.readsAtATime, 1);
-  put(out, static_cast<uint8_t>(address.gidType), 3);
+  put(out, static_cast<uint8_t>(address.gidType), 1);
+  put(out, address.partition, 2);
   put(out, address.creditBytes, 8);
   put(out, address.maxMessage, 8);
   return out;
@@ -77,6 +79,7 @@ QpAddress decodeQpAddress(const std::vector<char>& bytes) {
     address.eagerBytes = static_cast<uint32_t>(get(bytes, 32, 4));
     address.readsAtATime = static_cast<uint8_t>(get(bytes, 36, 1));
     address.gidType = static_cast<GidType>(get(bytes, 37, 1));
+    address.partition = static_cast<uint16_t>(get(bytes, 38, 2));
     address.creditBytes = get(bytes, 40, 8);
     address.maxMessage = get(bytes, 48, 8);
   }

@@ -34,6 +34,7 @@ QueuePair::QueuePair(Adapter& adapter, CompletionQueues& queues,
       psn_(static_cast<uint32_t>(base::randomNonce()) & 0xffffff),
       lid_(adapter.port().lid),
       mtu_(adapter.mtu()),
+      partition_(adapter.partition()),
       gid_(adapter.chosen().gid) {
   try {
     create(wanted);
@@ -103,6 +104,7 @@ QpAddress QueuePair::address() const {
   address.psn = psn_;
   address.readsAtATime = static_cast<uint8_t>(readsAnswered(adapter_));
   address.gidType = gid_.type;
+  address.partition = partition_.key;
   std::memcpy(address.gid.data(), gid_.raw.raw, address.gid.size());
   return address;
 }
@@ -118,7 +120,7 @@ void QueuePair::modify(ibv_qp_attr& attr, int mask, const char* what) {
 void QueuePair::initialise() {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
-  attr.pkey_index = static_cast<uint16_t>(adapter_.settings().pkeyIndex);
+  attr.pkey_index = static_cast<uint16_t>(partition_.index);
   attr.port_num = static_cast<uint8_t>(adapter_.chosen().port);
   attr.qp_access_flags =
       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
@@ -141,11 +143,49 @@ void QueuePair::connect(const QpAddress& peer) {
         "): all hosts need the same kind (gloo_info lists them; the index of "
         "the device's attributes chooses)");
   }
+  requireOneFabric(peer);
   if (const Gid* const now = adapter_.find(gid_)) {
     gid_.index = now->index;  // it may have moved since the peer was told
   }
   readyToReceive(peer);
   readyToSend(peer);
+}
+
+// InfiniBand loses the packets between others, which its ports do not tell.
+// What is 0 is not known. (Fabrics that never met may both have the same
+// subnet.)
+void QueuePair::requireOneFabric(const QpAddress& peer) const {
+  Gid theirs;
+  std::memcpy(theirs.raw.raw, peer.gid.data(), peer.gid.size());
+  const auto subnetOf = [](const Gid& gid) {
+    return gid.raw.global.subnet_prefix;
+  };
+  if (gid_.type == GidType::kInfiniBand && subnetOf(gid_) != 0 &&
+      subnetOf(theirs) != 0 && subnetOf(gid_) != subnetOf(theirs)) {
+    GLOO_THROW_IO_EXCEPTION(
+        "The two sides of the pair are on different InfiniBand subnets (GIDs ",
+        gid_.str(), ", here, of RDMA device ", adapter_.chosen().device,
+        ", and ", theirs.str(),
+        "): name a device that is on the peers' fabric");
+  }
+  const uint16_t own = partition_.key;
+  if (own == 0 || peer.partition == 0) {
+    return;
+  }
+  const std::string keys =
+      MakeString("0x", std::hex, own, ", here, and 0x", peer.partition);
+  if (((own ^ peer.partition) & ~QpAddress::kFullMember) != 0) {
+    GLOO_THROW_IO_EXCEPTION(
+        "The two sides of the pair are in different InfiniBand partitions (",
+        keys, "): the pkeyIndex of the device's attributes chooses (ls ",
+        "/sys/class/infiniband/*/ports/*/pkeys)");
+  }
+  if (((own | peer.partition) & QpAddress::kFullMember) == 0) {
+    GLOO_THROW_IO_EXCEPTION(
+        "Both sides of the pair are limited members of their InfiniBand "
+        "partition (",
+        keys, "), who do not hear each other: make one of them a full member");
+  }
 }
 
 void QueuePair::requireAddress() {
@@ -159,6 +199,10 @@ void QueuePair::requireAddress() {
 }
 
 std::string QueuePair::hint() const {
+  if (partition_ != adapter_.partition()) {
+    return "; the port's table of partitions has changed since the queue pair "
+           "was made";
+  }
   const Gid* const now = adapter_.find(gid_);
   if (now == nullptr || now->index == gid_.index) {
     return std::string();

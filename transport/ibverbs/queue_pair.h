@@ -53,6 +53,7 @@ class QueuePair {
   void create(QueueLengths wanted);
   void modify(ibv_qp_attr& attr, int mask, const char* what);
   void initialise();
+  void requireOneFabric(const QpAddress& peer) const;
   void readyToReceive(const QpAddress& peer);
   void readyToSend(const QpAddress& peer);
   ibv_ah_attr pathTo(const QpAddress& peer) const;
@@ -67,6 +68,7 @@ class QueuePair {
   // As the peer is told: the port's may be others when it has answered.
   const uint16_t lid_;
   const ibv_mtu mtu_;
+  const Adapter::Partition partition_;
   Gid gid_;  // its index is that of the path, once that is made
 };
 

@@ -33,8 +33,10 @@ struct attr {
   std::string hostname = {};
 
   // The path. See ibv_modify_qp(3).
-  int mtu = 0;           // bytes: 256, 512, ... 4096; 0: the port's active one
-  int pkeyIndex = 0;     // of the port's table, 0 to 65535
+  int mtu = 0;  // bytes: 256, 512, ... 4096; 0: the port's active one
+  // Of the port's table of partitions, 0 to 65535; -1: on InfiniBand the first
+  // of which it is a full member, else the first.
+  int pkeyIndex = -1;
   int serviceLevel = 0;  // 0 to 15
   int trafficClass = 0;  // 0 to 255: DSCP << 2 on RoCE v2; needs a GID
   // 1 to 255; InfiniBand with a GID (GRH) only: on RoCE the kernel takes the

@@ -1,5 +1,6 @@
 // Devices, contexts, ports, GIDs and asynchronous events.
 #include <arpa/inet.h>
+#include <endian.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -120,7 +121,7 @@ int queryPort(ibv_context*, uint8_t number, ibv_port_attr* attr) {
   attr->active_mtu = port.mtu;
   attr->gid_tbl_len = gidsOf(port);
   attr->max_msg_sz = port.maxMessageBytes;
-  attr->pkey_tbl_len = 1;
+  attr->pkey_tbl_len = static_cast<uint16_t>(port.partitions.size());
   attr->lid = port.lid;
   attr->link_layer =
       port.ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
@@ -162,6 +163,17 @@ ssize_t queryGidTable(ibv_context*, ibv_gid_entry* entries, size_t maxEntries) {
     }
   }
   return static_cast<ssize_t>(count);
+}
+
+int queryPkey(ibv_context*, uint8_t number, int index, __be16* key) {
+  Lock lock(fabric().mutex);
+  const std::vector<uint16_t>& all = fabric().ports[number - 1u].partitions;
+  if (index < 0 || static_cast<size_t>(index) >= all.size()) {
+    errno = EINVAL;
+    return -1;
+  }
+  *key = htobe16(all[static_cast<size_t>(index)]);
+  return 0;
 }
 
 // Of the object that it concerns; null: a port or the device.
@@ -264,6 +276,7 @@ void fillDeviceCalls(transport::ibverbs::Api& api) {
   api.queryDevice = &queryDevice;
   api.queryPort = &queryPort;
   api.queryGidTable = &queryGidTable;
+  api.queryPkey = &queryPkey;
   api.getAsyncEvent = &getAsyncEvent;
   api.ackAsyncEvent = &ackAsyncEvent;
   api.wcStatusStr = &wcStatusStr;

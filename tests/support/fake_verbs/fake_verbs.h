@@ -32,6 +32,7 @@ struct FakePort {
   // itself); an empty one leaves its places empty.
   std::vector<std::string> addresses = {"fe80::1", "::ffff:10.0.0.1"};
   std::vector<int> versions = {1, 2};
+  std::vector<uint16_t> partitions = {0xffff};  // their keys
 };
 
 struct FakeVerbsConfig {

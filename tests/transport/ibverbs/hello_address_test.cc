@@ -9,9 +9,12 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "gloo/common/error.h"
 #include "tests/support/fake_verbs/fake_verbs.h"
+#include "transport/ibverbs/endpoint.h"
+#include "transport/ibverbs/poller.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::ibverbs {
@@ -100,6 +103,90 @@ TEST_F(VerbsAddressOfAHelloTest, AGidThatIsGoneSinceIsNamed) {
   now.addresses = {"fe80::1", "::ffff:10.0.0.2"};
   expectRefusal({}, now, IBV_EVENT_GID_CHANGE,
                 "has lost its GID 3: ::ffff:10.0.0.1");
+}
+
+// ---- Peers on InfiniBand that no packet would reach.
+
+class VerbsFabricTest : public testing::Test {
+ protected:
+  // What an end says of one whose port is like `other`; empty: they connect.
+  static std::string refusal(const FakePort& one, const FakePort& other,
+                             int pkeyIndex = -1) {
+    test::FakeVerbsConfig config;
+    config.ports = {one};
+    test::FakeVerbs fake(config);
+    attr wanted;
+    wanted.pkeyIndex = pkeyIndex;
+    VerbsPoller first(wanted);
+    Endpoint end(first, shapeFor(first.adapter(), 1));
+    fake.replacePort(1, other);
+    VerbsPoller second(wanted);
+    const Endpoint peer(second, shapeFor(second.adapter(), 1));
+    try {
+      end.connect(peer.address());
+      return std::string();
+    } catch (const IoException& e) {
+      return e.what();
+    }
+  }
+};
+
+FakePort inPartitions(std::vector<uint16_t> keys) {
+  FakePort port = infiniband(7);
+  port.partitions = std::move(keys);
+  return port;
+}
+
+TEST_F(VerbsFabricTest, TheFirstPartitionOfAFullMember) {
+  EXPECT_EQ(refusal(inPartitions({0x7fff, 0, 0x8001, 0x8002}),
+                    inPartitions({0x8001})),
+            "");
+}
+
+TEST_F(VerbsFabricTest, TheFirstOfALimitedOneOnly) {
+  EXPECT_EQ(refusal(inPartitions({0, 0x0001, 0x7fff}), inPartitions({0x8001})),
+            "");
+}
+
+TEST_F(VerbsFabricTest, ThePartitionThatIsAskedFor) {
+  const FakePort two = inPartitions({0x8001, 0x8002});
+  EXPECT_EQ(refusal(two, two, 1), "");
+  EXPECT_THAT(refusal(two, inPartitions({0x8002, 0x8003}), 1),
+              HasSubstr("0x8002, here, and 0x8003"));
+}
+
+TEST_F(VerbsFabricTest, DifferentPartitions) {
+  EXPECT_THAT(refusal(inPartitions({0x8001}), inPartitions({0x8002})),
+              HasSubstr("in different InfiniBand partitions (0x8001, here, and "
+                        "0x8002)"));
+}
+
+TEST_F(VerbsFabricTest, TwoLimitedMembers) {
+  EXPECT_THAT(refusal(inPartitions({0x7fff}), inPartitions({0x7fff})),
+              HasSubstr("limited members"));
+}
+
+TEST_F(VerbsFabricTest, DifferentSubnets) {
+  FakePort one = infiniband(7);
+  one.addresses = {"fec0::7"};
+  EXPECT_THAT(refusal(one, infiniband(7)),
+              HasSubstr("different InfiniBand subnets"));
+  EXPECT_EQ(refusal(one, one), "");
+}
+
+// ---- What no device says.
+
+TEST(QpAddress, TooShortMessagesAreRefused) {
+  QpAddress address;
+  address.mtu = IBV_MTU_1024;
+  address.qpn = 1;
+  address.receives = 8;
+  address.creditBytes = 1024;
+  address.partition = 0x8001;
+  address.maxMessage = QpAddress::kLeastMaxMessage;
+  EXPECT_EQ(decodeQpAddress(encode(address)).partition, 0x8001);
+  address.maxMessage--;
+  EXPECT_THROW(decodeQpAddress(encode(address)), IoException);
 }
 
 }  // namespace

@@ -131,6 +131,15 @@ TEST_F(VerbsReaddressTest, TheSameGidAtAnotherIndex) {
   expectGid(after, "::ffff:10.0.0.1", 5);
 }
 
+// A VLAN's interface has the link-local address of the one below it.
+TEST_F(VerbsReaddressTest, AGidThatIsThereTwiceKeepsItsIndex) {
+  index_ = 3;
+  FakePort twice;
+  twice.addresses = {"fe80::1", "fe80::1"};
+  EXPECT_EQ(reconnect(twice, twice, IBV_EVENT_GID_CHANGE), "");
+  EXPECT_EQ(path_.grh.sgid_index, 3);
+}
+
 TEST_F(VerbsReaddressTest, AnotherGidAtAnotherIndex) {
   FakePort after;
   after.addresses = {"fe80::1", "fe80::2", "::ffff:10.0.0.2"};

@@ -155,7 +155,7 @@ void Adapter::query() {
                             QpAddress::kLeastMaxMessage, " bytes, but of ",
                             maxMessage_, " at most");
   }
-  refreshPartition();
+  readPartition();
 }
 
 int Adapter::queryPort() {
@@ -182,6 +182,7 @@ void Adapter::refresh() {
   const size_t own = static_cast<size_t>(chosen_.port) - 1;
   if (own < now.ports.size()) {
     take(now.ports[own].attr);
+    readPartition();
   }
   if (!why.empty()) {
     GLOO_WARN("Cannot query RDMA device ", chosen_.device, ": ", why);
@@ -221,7 +222,7 @@ uint16_t Adapter::partitionKeyAt(int index) const {
 
 // If none is asked for, the first in which the port is a full member, as
 // limited ones do not hear each other; else the first.
-void Adapter::refreshPartition() {
+void Adapter::readPartition() {
   const int wanted = settings_.pkeyIndex;
   partition_ = {std::max(wanted, 0), 0};
   if (port_.link_layer == IBV_LINK_LAYER_ETHERNET) {

@@ -30,8 +30,8 @@ class Adapter {
   uint64_t maxMessage() const { return maxMessage_; }
   int speedMbps() const;
 
-  // The port may have another address by now, or the same at another index,
-  // which queue pairs made later use.
+  // The port may have another address by now, or the same at another index, or
+  // another partition, which queue pairs made later use.
   void refresh();
   // The same of the LID alone, and nothing where there are none: one question.
   void refreshLid();
@@ -49,7 +49,6 @@ class Adapter {
     bool operator==(const Partition&) const = default;
   };
   const Partition& partition() const { return partition_; }
-  void refreshPartition();
   // What the port has of it, at its index if it is there, else at any; null:
   // nothing.
   const Gid* find(const Gid& gid) const;
@@ -65,6 +64,7 @@ class Adapter {
   int queryPort();
   void take(const ibv_port_attr& port);
   std::string lost(const Gid& gid) const;
+  void readPartition();
   uint16_t partitionKeyAt(int index) const;
 
   attr settings_;

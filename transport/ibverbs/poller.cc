@@ -299,13 +299,10 @@ void VerbsPoller::onEvent(const ibv_async_event& event) {
     case IBV_EVENT_PORT_ACTIVE:
     case IBV_EVENT_LID_CHANGE:
     case IBV_EVENT_GID_CHANGE:
+    case IBV_EVENT_PKEY_CHANGE:
       if (event.element.port_num == adapter_.chosen().port) {
         onPortEvent(event.event_type, what);
       }
-      break;
-    case IBV_EVENT_PKEY_CHANGE:
-      GLOO_INFO(what);
-      adapter_.refreshPartition();
       break;
     default:
       GLOO_DEBUG(what);

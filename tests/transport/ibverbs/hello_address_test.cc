@@ -155,6 +155,24 @@ TEST_F(VerbsFabricTest, ThePartitionThatIsAskedFor) {
               HasSubstr("0x8002, here, and 0x8003"));
 }
 
+TEST_F(VerbsFabricTest, APartitionThatThePortIsInByNow) {
+  test::FakeVerbsConfig config;
+  config.ports = {inPartitions({0x8001})};
+  test::FakeVerbs fake(config);
+  VerbsPoller poller{attr()};
+  const Shape shape = shapeFor(poller.adapter(), 1);
+  const Endpoint before(poller, shape);
+  EXPECT_EQ(before.address().partition, 0x8001);
+  EXPECT_EQ(before.hint(), "");
+  fake.replacePort(1, inPartitions({0x7fff, 0x8002}));
+  fake.raise(IBV_EVENT_PKEY_CHANGE);
+  while (fake.pendingEvents() > 0) {
+    poller.poll();
+  }
+  EXPECT_EQ(Endpoint(poller, shape).address().partition, 0x8002);
+  EXPECT_THAT(before.hint(), HasSubstr("table of partitions has changed"));
+}
+
 TEST_F(VerbsFabricTest, DifferentPartitions) {
   EXPECT_THAT(refusal(inPartitions({0x8001}), inPartitions({0x8002})),
               HasSubstr("in different InfiniBand partitions (0x8001, here, and "

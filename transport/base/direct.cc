@@ -90,7 +90,8 @@ size_t DirectLanes::memoryBytes(int ranks, size_t slotBytes) {
          LaneClaims::kLanes * DirectLane::memoryBytes(ranks, slotBytes);
 }
 
-// What a rank writes, several others read.
+// What a rank writes, several others read. Slots begin in a page, which goes
+// with the slot that begins there; that in which the last one ends is its own.
 std::vector<MemorySharer::Part> DirectLanes::partsOf(
     size_t slotBytes, const std::vector<RankCores>& ranks) {
   const auto size = static_cast<int>(ranks.size());
@@ -101,10 +102,12 @@ std::vector<MemorySharer::Part> DirectLanes::partsOf(
                 DirectLane::bytesBeforeSlots(size);
     for (int half = 0; half < 2; half++) {
       for (const RankCores& rank : ranks) {
+        const bool isLast = half == 1 && &rank == &ranks.back();
+        const size_t bytes = slotBytes + (isLast ? kPage : 0);
         if (Topology::mayBe(rank.node)) {
-          parts.push_back({at, slotBytes, rank.node});
+          parts.push_back({at, bytes, rank.node});
         }
-        at += slotBytes;
+        at += bytes;
       }
     }
   }

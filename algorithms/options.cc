@@ -57,6 +57,11 @@ void CollectiveOptions::refuseElements(size_t elements, size_t elementSize) {
       " bytes: no memory holds as many (was a negative count converted?)");
 }
 
+void CollectiveOptions::requireVectors(const void* ptrs, size_t count) {
+  GLOO_ENFORCE(ptrs != nullptr || count == 0, count,
+               " inputs or outputs, and a null pointer to their addresses");
+}
+
 CollectiveCall& CollectiveOptions::setElement(size_t size, ElementType type) {
   CollectiveCall& call = call_.change();
   GLOO_ENFORCE(call.elementSize == 0 || call.elementSize == size,

@@ -1,9 +1,18 @@
 #include "gloo/algorithm.h"
 
 GLOO_NAMESPACE_BEGIN
+namespace {
+
+const std::shared_ptr<Context>& required(
+    const std::shared_ptr<Context>& context) {
+  GLOO_ENFORCE(context != nullptr, "the context of a collective is null");
+  return context;
+}
+
+}  // namespace
 
 Algorithm::Algorithm(const std::shared_ptr<Context>& context)
-    : context_(context),
+    : context_(required(context)),
       contextRank_(context->rank),
       contextSize_(context->size) {}
 

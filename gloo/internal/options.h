@@ -188,6 +188,7 @@ class GLOO_API CollectiveOptions {
   template <typename T>
   void setInputs(T* const* ptrs, size_t count, size_t elements) {
     CollectiveCall& call = startInputs<T>();
+    requireVectors(ptrs, count);
     for (size_t i = 0; i < count; i++) {
       add(call.inputs, ptrs[i], elements);
     }
@@ -217,6 +218,7 @@ class GLOO_API CollectiveOptions {
   template <typename T>
   void setOutputs(T* const* ptrs, size_t count, size_t elements) {
     CollectiveCall& call = startOutputs<T>();
+    requireVectors(ptrs, count);
     for (size_t i = 0; i < count; i++) {
       add(call.outputs, ptrs[i], elements);
     }
@@ -287,6 +289,7 @@ class GLOO_API CollectiveOptions {
     outputBuffers_.clear();
     return call;
   }
+  static void requireVectors(const void* ptrs, size_t count);
   template <typename T>
   static void add(Vectors& vectors, T* ptr, size_t elements) {
     using Type = std::remove_cv_t<T>;

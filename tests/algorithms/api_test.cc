@@ -200,6 +200,9 @@ TEST(Allreduce, WrongOptionsThrowBeforeAnythingIsSent) {
     EXPECT_THROW(allreduce(opts), InvalidOperationException);  // overlap
     opts.setInput(static_cast<float*>(nullptr), 9);
     EXPECT_THROW(allreduce(opts), InvalidOperationException);  // null
+    float** const none = nullptr;
+    EXPECT_THROW(opts.setInputs(none, 2, 9), InvalidOperationException);
+    EXPECT_THROW(opts.setOutputs(none, 2, 9), InvalidOperationException);
     double other[9];
     EXPECT_THROW(opts.setInput(other, 9), InvalidOperationException);
     EXPECT_THROW(opts.setMaxSegmentSize(0), InvalidOperationException);

@@ -11,6 +11,8 @@
 #include "gloo/allreduce_local.h"
 #include "gloo/allreduce_ring.h"
 #include "gloo/allreduce_ring_chunked.h"
+#include "gloo/barrier_all_to_all.h"
+#include "gloo/barrier_all_to_one.h"
 #include "gloo/broadcast_one_to_all.h"
 #include "gloo/pairwise_exchange.h"
 #include "gloo/reduce.h"
@@ -210,6 +212,29 @@ void checkClasses(const T& mine, const T& expected,
         },
         6);
   });
+}
+
+template <typename Object, typename... Arguments>
+void expectRefusal(const Arguments&... arguments) {
+  EXPECT_THROW(Object(nullptr, arguments...), InvalidOperationException);
+}
+
+TEST(Classes, RefuseToBeWithoutAContext) {
+  std::vector<float> vector(8);
+  const std::vector<float*> vectors{vector.data()};
+  const std::vector<const float*> inputs{vector.data()};
+  expectRefusal<AllreduceRing<float>>(vectors, 8);
+  expectRefusal<AllreduceRingChunked<float>>(vectors, 8);
+  expectRefusal<AllreduceHalvingDoubling<float>>(vectors, 8);
+  expectRefusal<AllreduceBcube<float>>(vectors, 8);
+  expectRefusal<AllreduceLocal<float>>(vectors, 8);
+  expectRefusal<ReduceScatterHalvingDoubling<float>>(vectors, 8,
+                                                     std::vector<int>{8});
+  expectRefusal<AllgatherRing<float>>(inputs, vector.data(), 8);
+  expectRefusal<BroadcastOneToAll<float>>(vectors, 8);
+  expectRefusal<BarrierAllToAll>();
+  expectRefusal<BarrierAllToOne>();
+  expectRefusal<PairwiseExchange>(8, 1);
 }
 
 TEST(Classes, TakeComplexNumbers) {

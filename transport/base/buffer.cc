@@ -60,6 +60,7 @@ void Buffer::send(size_t offset, size_t length, size_t roffset) {
       !context_.failedLocked() &&
       pair_.writeBoundNow(*remote_, from, length, roffset)) {
     sent_++;
+    context_.domain().touched();
     return;
   }
   start(from, length, roffset);

@@ -93,11 +93,16 @@ Context::Context(std::shared_ptr<Device> device, int rank, int size, bool lazy)
       agreement_(rank),
       pairs_(static_cast<size_t>(size)),
       peers_(static_cast<size_t>(size)) {
-  Registry::instance().add(this);
-  auto lock = this->lock();
-  eagerBytes_ = capsOfLinks().eagerBytes;
   spareCause_->text.reserve(Cause::kMaxText);
-  device_->connector().addParty(nonce_, *this);
+  Registry::instance().add(this);
+  try {
+    auto lock = this->lock();
+    eagerBytes_ = capsOfLinks().eagerBytes;
+    device_->connector().addParty(nonce_, *this);
+  } catch (...) {
+    Registry::instance().remove(this);  // the destructor does not run
+    throw;
+  }
 }
 
 Context::~Context() {
@@ -232,6 +237,7 @@ void Context::part(int first, int last) {
       partUnlinked(*pair);
     }
   }
+  domain().changed();  // waits of bound buffers end, too
   waitWhileMoving(lock, allOf(&Pair::ended), left ? kFarewell : milliseconds(0),
                   among(&Pair::ended));
 }

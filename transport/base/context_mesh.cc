@@ -379,6 +379,8 @@ void Context::connectPair(int peer, const std::vector<char>& bytes) {
 }
 
 void Context::createAndConnectAllPairs(std::shared_ptr<IStore> store) {
+  GLOO_ENFORCE(store != nullptr, "rank ", rank(),
+               " cannot connect: the store is null");
   internal::connectMesh(*this, *store, Deadline::after(getTimeout()));
 }
 

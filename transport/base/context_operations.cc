@@ -195,6 +195,7 @@ void Context::ended(Operation& op, Operation::State state) {
   if (owner != nullptr) {
     owner->onOperation(op);
   }
+  domain().touched();  // another thread may wait for what this one started
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "gloo/common/error.h"
+#include "gloo/common/logging.h"
 #include "gloo/internal/cuda.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -53,6 +54,8 @@ MemoryKind memoryKindOf(const void* ptr, size_t bytes) {
 }
 
 MemoryKind memoryKindOfBuffer(const void* ptr, size_t bytes) {
+  GLOO_ENFORCE(ptr != nullptr || bytes == 0, "a buffer of ", bytes,
+               " bytes at a null pointer");
   const MemoryKind kind = memoryKindOf(ptr, bytes);
   if (kind.where == MemoryKind::Where::kCuda) {
     internal::synchroniseCopies(ptr);

@@ -25,6 +25,11 @@ class ContextAddress final : public Address {
   const std::string text_;
 };
 
+transport::UnboundBuffer& given(transport::UnboundBuffer* buffer) {
+  GLOO_ENFORCE(buffer != nullptr, "the buffer of a message is null");
+  return *buffer;
+}
+
 }  // namespace
 
 Pair::Pair(Context& context, int peer)
@@ -82,22 +87,22 @@ std::string Pair::linkName() const {
 
 void Pair::send(transport::UnboundBuffer* buffer, uint64_t tag, size_t offset,
                 size_t nbytes) {
-  buffer->send(peer_, tag, offset, nbytes);
+  given(buffer).send(peer_, tag, offset, nbytes);
 }
 
 void Pair::recv(transport::UnboundBuffer* buffer, uint64_t tag, size_t offset,
                 size_t nbytes) {
-  buffer->recv(peer_, tag, offset, nbytes);
+  given(buffer).recv(peer_, tag, offset, nbytes);
 }
 
 void Pair::put(transport::UnboundBuffer* buffer, const RemoteKey& key,
                uint64_t slot, size_t offset, size_t roffset, size_t nbytes) {
-  buffer->put(key, slot, offset, roffset, nbytes);
+  given(buffer).put(key, slot, offset, roffset, nbytes);
 }
 
 void Pair::get(transport::UnboundBuffer* buffer, const RemoteKey& key,
                uint64_t slot, size_t offset, size_t roffset, size_t nbytes) {
-  buffer->get(key, slot, offset, roffset, nbytes);
+  given(buffer).get(key, slot, offset, roffset, nbytes);
 }
 
 void Pair::attach(std::unique_ptr<Link> link) {

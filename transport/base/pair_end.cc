@@ -29,7 +29,10 @@ void Pair::onLost(internal::Cause cause, bool ended) try {
     return;
   }
   if (departed_) {  // the end of an orderly departure
-    if (sends_ > 0) {
+    // Where this side has closed the pair the peer has not: what it was to send
+    // does not come any more.
+    dropWildcards();
+    if (sends_ > 0 || leftWaiting()) {
       context_.failDeparted(peer_);
     }
     return;
@@ -77,9 +80,11 @@ void Pair::fail(const internal::Cause& cause) {
   // Also to a peer that is leaving: the link lets go of the callers' memory.
   if (link_ != nullptr && !byeSent_) {
     sendAbort(cause);
-  } else if (link_ != nullptr && (closedHere_ || !departed_) &&
-             (waits_ > 0 || sends_ > 0 || !bounds_.empty())) {
-    // It may not have heard of our farewell, and has leave to use memory.
+  } else if (link_ != nullptr &&
+             (sends_ > 0 || ((closedHere_ || !departed_) &&
+                             (waits_ > 0 || !bounds_.empty())))) {
+    // The link may still read what is sent; a peer that has not left may not
+    // have heard of our farewell, and has leave to use memory.
     link_->abandon();
   }
 }

@@ -240,6 +240,7 @@ void ProgressDomain::drive(Lock& lock, const Ready& ready, Deadline deadline,
 void ProgressDomain::block(Lock& lock, const Ready& ready, Deadline deadline,
                            bool* brief) {
   const bool onWords = *brief && wordsSuffice();
+  driverReady_ = &ready;
   driverAsleep_ = onWords ? Asleep::kOnWords : Asleep::kInEpoll;
   // Others may have had the lock since ready() was last asked.
   if (ready() || (onWords ? armWords() : armAll()) || poll()) {
@@ -333,18 +334,27 @@ void ProgressDomain::changed() {
   ringAsleep();
 }
 
-// Once for each sleep.
-void ProgressDomain::ringAsleep() {
-  switch (std::exchange(driverAsleep_, Asleep::kNot)) {
-    case Asleep::kInEpoll:
-      ring(driverBell_);
-      break;
-    case Asleep::kOnWords:
-      futexWake(driverWord_);
-      break;
-    default:
-      break;
+// The driver's wait may be what has ended, too.
+void ProgressDomain::wakeTouched() {
+  touched_ = false;
+  wakeReadySleepers();
+  if (driverAsleep_ != Asleep::kNot && (*driverReady_)()) {
+    ringDriver();
   }
+}
+
+// Once for each sleep.
+void ProgressDomain::ringDriver() {
+  const Asleep how = std::exchange(driverAsleep_, Asleep::kNot);
+  if (how == Asleep::kInEpoll) {
+    ring(driverBell_);
+  } else if (how == Asleep::kOnWords) {
+    futexWake(driverWord_);
+  }
+}
+
+void ProgressDomain::ringAsleep() {
+  ringDriver();
   if (std::exchange(backgroundAsleep_, false)) {
     ring(backgroundBell_);
   }

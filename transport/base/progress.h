@@ -82,7 +82,24 @@ class Poller {
 
 class ProgressDomain {
  public:
-  using Lock = std::unique_lock<FutexLock>;
+  // Who gives it back wakes the waiters that touched() was called for.
+  class Mutex {
+   public:
+    explicit Mutex(ProgressDomain& domain) : domain_(domain) {}
+    void lock() { futex_.lock(); }
+    bool try_lock() { return futex_.try_lock(); }
+    void unlock() {
+      if (domain_.touched_) {
+        domain_.wakeTouched();
+      }
+      futex_.unlock();
+    }
+
+   private:
+    ProgressDomain& domain_;
+    FutexLock futex_;
+  };
+  using Lock = std::unique_lock<Mutex>;
   using Ready = std::function<bool()>;
 
   struct Counters {
@@ -151,6 +168,13 @@ class ProgressDomain {
   // poller has got a new timer: nobody may go on sleeping. REQUIRES the lock.
   void changed();
 
+  // The same of what may be done often, such as the end of an operation, by
+  // pollers and others: who sleeps is woken only if its wait is over, and not
+  // before the lock is given back. REQUIRES the lock.
+  void touched() {
+    touched_ |= !sleepers_.empty() || driverAsleep_ != Asleep::kNot;
+  }
+
   // A poller has something to do: whoever was to poll it does. REQUIRES the
   // lock.
   void nudge() {
@@ -201,6 +225,8 @@ class ProgressDomain {
     }
   }
   void wakeReady();
+  void wakeTouched();
+  void ringDriver();
   void ringAsleep();
   void leaveRole();
   class Role;
@@ -227,7 +253,7 @@ class ProgressDomain {
   void tend();
   void tendSafely();
 
-  FutexLock mutex_;
+  Mutex mutex_{*this};
   std::atomic<int> wanted_{0};  // threads that want mutex_
   std::atomic<bool> backgroundWants_{false};
   std::vector<Poller*> pollers_;
@@ -243,6 +269,8 @@ class ProgressDomain {
   std::atomic<uint64_t> drives_{0};  // changes whenever a thread drives
   std::atomic<bool> backgroundDeep_{false};
   Asleep driverAsleep_ = Asleep::kNot;
+  const Ready* driverReady_ = nullptr;  // while it is asleep
+  bool touched_ = false;
   bool backgroundAsleep_ = false;
   int evasions_ = 0;      // of the background thread
   int dozes_ = 0;         // since no thread was at work

@@ -173,6 +173,7 @@ void UnboundBuffer::send(int dstRank, uint64_t slot, size_t offset,
     op.bytesDone.store(bytes, std::memory_order_relaxed);
     op.state.store(Operation::State::kDone, std::memory_order_relaxed);
     onOperation(op);
+    context_.domain().touched();
   } else {
     startMessage(op, pair, lock);
   }
@@ -275,7 +276,7 @@ void UnboundBuffer::request(const RemoteKey& anyKey, bool isPut, uint64_t slot,
     op.peer = key->rank;
     op.state.store(Operation::State::kDone, std::memory_order_relaxed);
     onOperation(op);
-    context_.domain().changed();
+    context_.domain().touched();
     return;
   }
   Pair& pair = context_.presentPair(key->rank, nullptr);

@@ -57,7 +57,8 @@ class TcpLink final : public base::Link {
   // Something to report at the next poll.
   bool hasNews() const {
     return !completed_.empty() ||
-           (input_ == Input::kEnded && socket_ && !hasOutput());
+           (socket_ &&
+            (input_ == Input::kEnded ? !hasOutput() : sendError_ != 0));
   }
   bool busy() const { return expected_ || hasOutput() || hasNews(); }
 

@@ -51,7 +51,13 @@ bool TcpLink::receive() try {
   }
   const ssize_t n = readOnce();
   if (n < 0 && base::mayTryAgain(errno)) {
-    return false;
+    if (sendError_ == 0) {
+      return false;
+    }
+    // The connection lives, but takes nothing more: memory that cannot be read,
+    // a packet filter.
+    lose(MakeString("cannot send: ", base::errnoText(sendError_)), false);
+    return true;
   }
   if (n <= 0) {
     endInput(n == 0 ? 0 : errno);
@@ -174,10 +180,11 @@ void TcpLink::endInput(int error) {
     lose(base::errnoText(error != 0 ? error : sendError_), false);
   } else if (inFrame) {
     lose("it was closed in the middle of a frame", false);
-  } else if (!finishing_ || queue_.empty()) {
+  } else if (queue_.empty()) {
     lose("it was closed", true);
   }
-  // else: progress() reports it when the last of ours has left
+  // else: a peer that leaves reads to our end: progress() reports it when the
+  // last of ours has left
 }
 
 bool TcpLink::progress() try {
@@ -190,7 +197,7 @@ bool TcpLink::progress() try {
     endInput(0);
     return true;
   }
-  return moved;
+  return (sendError_ != 0 && receive()) || moved;
 } catch (const std::exception& e) {
   onException(e);
   return true;

@@ -36,9 +36,12 @@ TcpPoller::~TcpPoller() = default;
 
 uint32_t TcpPoller::add(TcpLink& link, int socket) {
   if (free_.empty()) {
-    free_.push_back(static_cast<uint32_t>(places_.size()));
+    const size_t places = places_.size() + 1;
+    if (free_.capacity() < places) {
+      free_.reserve(2 * places);  // remove() needs no memory
+    }
     places_.emplace_back();
-    free_.reserve(places_.capacity());  // remove() needs no memory
+    free_.push_back(static_cast<uint32_t>(places - 1));
   }
   const uint32_t index = free_.back();
   places_[index].socket = socket;

@@ -146,6 +146,69 @@ TEST_P(ProgressTest, ChangedEndsTheWaitOfADriver) {
   }
 }
 
+// A thread that does not poll ends what others wait for: the one that drives,
+// and those that sleep meanwhile.
+TEST_P(ProgressTest, TouchedEndsTheWaitsThatAreOver) {
+  for (int i = 0; i < 100; i++) {
+    std::array<bool, 3> flags{};
+    std::atomic<int> ended{0};
+    std::vector<std::thread> waiters;
+    for (const bool& flag : flags) {
+      waiters.emplace_back([&] {
+        auto lock = domain_.lock();
+        const ProgressDomain::Ready ready = [&flag] { return flag; };
+        ended +=
+            domain_.wait(lock, ready, Deadline::after(seconds(20))) ? 1 : 0;
+      });
+    }
+    const auto asleep = [&] {
+      const auto lock = domain_.lock();
+      const auto counters = domain_.counters();
+      return counters.sleeps >= 2 * static_cast<uint64_t>(i + 1);
+    };
+    EXPECT_TRUE(eventually(asleep));
+    for (size_t k = 0; k < flags.size(); k++) {
+      {
+        const auto lock = domain_.lock();
+        flags[(k + static_cast<size_t>(i)) % flags.size()] = true;
+        domain_.touched();
+      }
+      EXPECT_TRUE(eventually([&] { return ended == static_cast<int>(k) + 1; }))
+          << i << ", " << k;
+    }
+    for (std::thread& waiter : waiters) {
+      waiter.join();
+    }
+  }
+}
+
+TEST_P(ProgressTest, TouchedWakesNobodyElse) {
+  bool flag = false;
+  std::thread waiter([&] {
+    auto lock = domain_.lock();
+    EXPECT_TRUE(domain_.wait(
+        lock, [&] { return flag; }, never()));
+  });
+  const auto waits = [&] {
+    const auto lock = domain_.lock();
+    return domain_.counters().blockingWaits;
+  };
+  EXPECT_TRUE(eventually([&] { return waits() > 0; }));
+  const uint64_t before = waits();
+  for (int i = 0; i < 1000; i++) {
+    const auto lock = domain_.lock();
+    domain_.touched();
+  }
+  // (It may have slept on words until now, and gone on in epoll.)
+  EXPECT_LE(waits(), before + 1);
+  {
+    const auto lock = domain_.lock();
+    flag = true;
+    domain_.touched();
+  }
+  waiter.join();
+}
+
 TEST_P(ProgressTest, EveryWaiterReturnsWhateverTheOrder) {
   constexpr int kThreads = 6;
   constexpr int kRounds = 100;

@@ -121,6 +121,29 @@ TEST_P(ClosingTest, ABoundWriteFails) {
   });
 }
 
+// The peer fails because of that, or is gone, and has nothing more to say.
+TEST_P(ClosingTest, AReceiveFromAClosedPairEndsWithThePeer) {
+  run(2, [](const ContextPtr& context) {
+    Message in(context, 8);
+    in.buffer->recv(1 - context->rank, 5);
+    meet(context);
+    if (context->rank == 0) {
+      context->getPair(1)->close();
+    }
+    std::string why;
+    try {
+      in.buffer->waitRecv();
+    } catch (const IoException& e) {
+      why = e.what();
+    }
+    // (Or the peer's word for it is there first.)
+    const bool isOwn =
+        context->rank == 0 &&
+        why.find("rank 0 closed its pair with rank 1") != std::string::npos;
+    EXPECT_TRUE(isOwn || why.find("rank 0 left") != std::string::npos) << why;
+  });
+}
+
 GLOO_CONTRACT_SUITE(ClosingTest);
 
 class LazyClosingTest : public ContractTest {};

@@ -297,6 +297,13 @@ TEST_P(MessagesTest, BadArgumentsAreRefusedBeforeAnythingIsSent) {
     EXPECT_THROW(buffer.send(peer, 1, 101), EnforceNotMet);
     EXPECT_THROW(buffer.send(peer, 1, 50, 51), EnforceNotMet);
     EXPECT_THROW(buffer.recv(peer, 1, 1, ~size_t{0} - 1), EnforceNotMet);
+    EXPECT_THROW(context->createUnboundBuffer(nullptr, 1), EnforceNotMet);
+    auto& pair = *context->getPair(peer);
+    EXPECT_THROW(pair.createSendBuffer(1, nullptr, 1), EnforceNotMet);
+    EXPECT_THROW(pair.createRecvBuffer(1, nullptr, 1), EnforceNotMet);
+    EXPECT_THROW(pair.send(nullptr, 1, 0, 0), EnforceNotMet);
+    EXPECT_THROW(pair.recv(nullptr, 1, 0, 0), EnforceNotMet);
+    EXPECT_THROW(context->createAndConnectAllPairs(nullptr), EnforceNotMet);
     meet(context);  // and all is well
   });
 }

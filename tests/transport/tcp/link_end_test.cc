@@ -1,5 +1,6 @@
 // How TCP links end: in order, with a last word, by a failure.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -48,7 +49,8 @@ TEST(TcpLink, FinishDeliversWhatThePeerStillSends) {
   EXPECT_TRUE(t.end.recorder.losses[0].second);
 }
 
-TEST(TcpLink, WhatIsQueuedStillLeavesAfterThePeerHasEnded) {
+// Whether or not this side has said its last word.
+void leaveAfterThePeer(bool finished) {
   WithBarePeer t;
   const std::string payload = text(1, 8 << 20);
   std::string expected;
@@ -56,11 +58,59 @@ TEST(TcpLink, WhatIsQueuedStillLeavesAfterThePeerHasEnded) {
     (void)t.end.send(payload.data() + at, 1 << 20, &t);
     expected += wireBytes(dataFrame(1 << 20), payload.substr(at, 1 << 20));
   }
-  t.end.link->finish();
+  if (finished) {
+    t.end.link->finish();
+  }
   ::shutdown(t.peer.get(), SHUT_WR);
   EXPECT_TRUE(expected == readAll(t.peer.get(), &t.end.poller()));
   ASSERT_TRUE(t.pollUntil([&] { return t.end.link->finished(); }));
   EXPECT_TRUE(t.end.recorder.losses.at(0).second);
+  EXPECT_FALSE(t.end.recorder.completed.empty());
+}
+
+TEST(TcpLink, WhatIsQueuedStillLeavesAfterThePeerHasEnded) {
+  leaveAfterThePeer(true);
+  leaveAfterThePeer(false);
+}
+
+// One that dies does not read to our end.
+TEST(TcpLink, WhatIsQueuedForAPeerThatIsGoneIsLost) {
+  WithBarePeer t;
+  const std::string payload = text(1, 1 << 20);
+  for (int i = 0; i < 8; i++) {
+    (void)t.end.send(payload.data(), payload.size(), &t);
+  }
+  ::shutdown(t.peer.get(), SHUT_WR);
+  for (int i = 0; i < 10; i++) {
+    t.end.poller().poll();
+  }
+  EXPECT_TRUE(t.end.recorder.losses.empty());
+  t.peer.reset();
+  ASSERT_TRUE(t.pollUntil([&] { return !t.end.recorder.losses.empty(); }));
+  EXPECT_FALSE(t.end.recorder.losses[0].second);
+}
+
+// The connection lives on, and the peer would wait for the rest for ever.
+TEST(TcpLink, MemoryThatCannotBeReadEndsTheLink) {
+  constexpr size_t kPage = 4096;
+  void* const page =
+      ::mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(MAP_FAILED, page);
+  for (const bool queued : {false, true}) {
+    WithLinks t;
+    const std::string before(64 << 10, 'x');
+    for (int i = 0; i < (queued ? 128 : 1); i++) {
+      (void)t.a.send(before.data(), before.size(), &t);
+    }
+    (void)t.a.send(static_cast<char*>(page), kPage, &t);
+    ASSERT_TRUE(t.pollUntil([&] { return !t.a.recorder.losses.empty(); }));
+    EXPECT_FALSE(t.a.recorder.losses[0].second);
+    EXPECT_NE(std::string::npos,
+              t.a.recorder.losses[0].first.find("Bad address"))
+        << t.a.recorder.losses[0].first;
+    ASSERT_TRUE(t.pollUntil([&] { return !t.b.recorder.losses.empty(); }));
+  }
+  ::munmap(page, kPage);
 }
 
 TEST(TcpLink, TheLastWordFollowsWhatHasBegun) {

@@ -14,7 +14,9 @@
  * itself, soon, and then sleep on the descriptor, which other events make readable.
  * -D GLANCE: waiters glance before they wait. -D VISIT: a thread that does not
  * wait polls a round. -D POST: one that does not wait leaves something that only
- * a poll can move, and of which no event tells.
+ * a poll can move, and of which no event tells. -D START: one that does not wait
+ * starts what waiter 0 waits for, and which is complete at once; waiter 1's
+ * message does not come before waiter 0 has gone.
  */
 #define WAITERS 2
 #define NOBODY 2 /* for messages that no thread waits for */
@@ -26,6 +28,10 @@ bool drives; /* modulo 2: only "has changed since" matters */
 bool driverBell, backgroundBell;
 bool done[WAITERS], listed[WAITERS], woken[WAITERS], expired[WAITERS];
 byte drivers; /* threads in drive(), for the assertion */
+#ifdef START
+byte driver; /* which waiter, while it is asleep */
+bool gone;   /* waiter 0 */
+#endif
 
 /* The world: messages that have arrived, by whom they complete. */
 bool arrived[3], handled[3];
@@ -82,7 +88,7 @@ inline armAndPoll(how, moved) {
 #endif
 }
 
-inline ringAsleep() {
+inline ringDriver() {
   if
 #ifndef WITHOUT_DRIVER_WORD
   :: driverAsleep == ON_WORDS ->
@@ -94,7 +100,11 @@ inline ringAsleep() {
   :: driverAsleep != 0 -> driverAsleep = 0; driverBell = true
 #endif
   :: else
-  fi;
+  fi
+}
+
+inline ringAsleep() {
+  ringDriver();
   if :: backgroundAsleep -> backgroundAsleep = false; backgroundBell = true
      :: else
   fi
@@ -183,6 +193,9 @@ proctype Waiter(byte me) {
               if :: how = ON_WORDS :: how = BY_DESCRIPTOR fi;
               driverWord = false;
 #endif
+#ifdef START
+              driver = me;
+#endif
               driverAsleep = how;
 #ifndef WITHOUT_READY_BEFORE_BLOCK
               if
@@ -235,6 +248,10 @@ again:     skip
 over:
 #endif
   UNLOCK
+#ifdef START
+  ;
+  if :: me == 0 -> gone = true :: else fi
+#endif
 }
 
 /* visit(): a thread that does not wait, but polls a round. */
@@ -308,6 +325,9 @@ out: skip
 
 /* A message, for a waiter or for nobody. */
 proctype Arrival(byte to) {
+#ifdef START
+  to != 1 || gone;
+#endif
 #ifdef WORDS
   byte taken;
   d_step {
@@ -333,6 +353,30 @@ proctype Changer(byte who) {
   changed();
   UNLOCK
 }
+
+#ifdef START
+/* Who gives the lock back, after touched(). */
+inline wakeTouched() {
+#ifndef WITHOUT_TOUCHED_SLEEPERS
+  wakeReadySleepers();
+#endif
+#ifndef WITHOUT_TOUCHED_DRIVER
+  if
+  :: driverAsleep != 0 && (done[driver] || expired[driver]) -> ringDriver()
+  :: else
+  fi
+#else
+  skip
+#endif
+}
+
+proctype Starter() {
+  LOCK;
+  done[0] = true;
+  wakeTouched();
+  UNLOCK
+}
+#endif
 
 /* send() where the link has no room, although the peer takes what is there. */
 proctype Poster() {
@@ -362,10 +406,14 @@ init {
 #endif
     /* Waiter 1's message always comes; waiter 0 is ended in some other way. */
     run Arrival(1);
+#ifdef START
+    run Starter()
+#else
     if
     :: run Arrival(0)
     :: run Changer(0)
     :: run Clock(0)
     fi
+#endif
   }
 }

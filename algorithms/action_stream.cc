@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "gloo/common/error.h"
+#include "gloo/common/logging.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
@@ -106,13 +107,17 @@ void ActionStream::cutStrips() {
   }
 }
 
-void ActionStream::enterStrip() {
-  current_ = layouts_;
-  if (strips_.blocks > 1) {
-    current_ = {stripOf(layouts_.input, strips_, strip_),
-                stripOf(layouts_.output, strips_, strip_),
-                stripOf(layouts_.scratch, strips_, strip_)};
+Layouts ActionStream::layoutsOf(int strip) const {
+  if (strips_.blocks == 1) {
+    return layouts_;
   }
+  return {stripOf(layouts_.input, strips_, strip),
+          stripOf(layouts_.output, strips_, strip),
+          stripOf(layouts_.scratch, strips_, strip)};
+}
+
+void ActionStream::enterStrip() {
+  current_ = layoutsOf(strip_);
   nextStep_ = 0;
 }
 
@@ -121,8 +126,12 @@ size_t ActionStream::scratchBytes() const {
 }
 
 // One stage slot per staged segment, as long as there is room: then every
-// receive can be posted at once. The first strip is a longest one.
+// receive can be posted at once. The first strip is a longest one, so that it
+// has the most segments; the last one, which may be shorter by an element of
+// each vector, may have longer ones: of a piece of n elements, where those of
+// n + 1 were one too many for as few segments.
 void ActionStream::sizeStage() {
+  const Layouts last = layoutsOf(strips_.blocks - 1);
   size_t segments = 0;
   for (int i = 0; i < steps_.size(); i++) {
     const Step step = steps_.at(i);
@@ -132,10 +141,15 @@ void ActionStream::sizeStage() {
     if (step.kind != StepKind::kRecvReduce) {
       continue;
     }
+    size_t longest = 0;
     for (Segments s(step, current_, maxElements()); !s.atEnd(); s.advance()) {
       segments++;
-      slotBytes_ = std::max(slotBytes_, s.elements() * options_.elementSize);
+      longest = std::max(longest, s.elements());
     }
+    for (Segments s(step, last, maxElements()); !s.atEnd(); s.advance()) {
+      longest = std::max(longest, s.elements());
+    }
+    slotBytes_ = std::max(slotBytes_, longest * options_.elementSize);
   }
   if (segments > 0) {
     // Slots start on cache lines of their own.
@@ -208,6 +222,8 @@ bool ActionStream::makeAction(const Segments& segment, Action& action) {
       action.peer = step.peer;
       return true;
     case StepKind::kRecvReduce: {
+      GLOO_ENFORCE(action.bytes <= slotBytes_, "schedule: a segment of ",
+                   action.bytes, " bytes for a stage slot of ", slotBytes_);
       const Place slot{Memory::kStage, staged_ % slots_ * slotBytes_};
       owesReduce_ = !owesReduce_;
       if (owesReduce_) {

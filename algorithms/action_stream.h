@@ -85,6 +85,7 @@ class ActionStream {
     return options_.segmentBytes / options_.elementSize;
   }
   void cutStrips();
+  Layouts layoutsOf(int strip) const;
   void enterStrip();
   void sizeStage();
   bool startRound();

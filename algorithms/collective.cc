@@ -44,6 +44,16 @@ bool areApart(const Vector& a, const Vector& b) {
          beginB + b.bytes <= beginA;
 }
 
+// Each output is written as if it were the only one.
+void requireApart(const Vectors& outputs, const char* collective) {
+  for (size_t i = 1; i < outputs.size(); i++) {
+    for (size_t k = 0; k < i; k++) {
+      GLOO_ENFORCE(areApart(outputs[i], outputs[k]), collective, ": outputs ",
+                   k, " and ", i, " overlap; give each memory of its own");
+    }
+  }
+}
+
 }  // namespace
 
 bool runAgain(const internal::CollectiveOptions& options) {
@@ -74,6 +84,7 @@ void requireVectors(const CollectiveCall& call, const char* collective,
   }
   if (uses.outputs) {
     require(call.outputs, "output");
+    requireApart(call.outputs, collective);
   }
 }
 
@@ -91,6 +102,12 @@ void requireReduceFunction(const CollectiveCall& call, const char* collective) {
                ": the reduce function is for ",
                internal::nameOf(call.known.type), ", but elements have ",
                call.elementSize, " bytes");
+  // (Of other reductions a caller may know that it works on the bytes.)
+  GLOO_ENFORCE(
+      !isAverage(call) || call.type == internal::ElementType::kUnknown ||
+          call.type == call.known.type,
+      collective, ": the average is for ", internal::nameOf(call.known.type),
+      ", but elements are ", internal::nameOf(call.type));
 }
 
 void requireNoOverlap(const Vector& input, const Vector& output,

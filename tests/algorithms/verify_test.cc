@@ -67,6 +67,36 @@ TEST_P(Proof, HoldsForChosenLargeSizes) {
   }
 }
 
+// A block of M + 1 elements, where M make a segment, has shorter segments than
+// one of M, which the second strip has.
+TEST_P(Proof, EveryStripsSegmentsFitTheirStageSlots) {
+  constexpr size_t kSegment = 192;
+  for (int size = 2; size <= 16 && hasVector(info().collective); size++) {
+    for (const int root : rootsToTry(info(), size)) {
+      Job job = makeJob(info(), size, root, 0);
+      if (!info().offers(job.setting(0))) {
+        continue;
+      }
+      const auto blocks = static_cast<size_t>(info().blocks(job.setting(0)));
+      job.options.segmentBytes = kSegment;
+      job.options.stripBytes = blocks * (kSegment + 1);
+      job.options.stageBytes = 1;  // two slots
+      job.count = 2 * job.options.stripBytes - 1;
+      for (int rank = 0; rank < size; rank++) {
+        const Program program = expand(info().schedule(job.setting(rank)),
+                                       job.layouts(rank), job.optionsOf(rank));
+        const size_t slot = program.stageBytes / 2;
+        for (const Action& action : program.actions) {
+          if (action.target.memory == Memory::kStage) {
+            ASSERT_LE(action.target.offset % slot + action.bytes, slot)
+                << job.str() << " rank " << rank;
+          }
+        }
+      }
+    }
+  }
+}
+
 // Unsegmented, with a window for everything, and one message at a time in each
 // direction: the model of the published formulas.
 void expectPublishedCost(const AlgorithmInfo& info, int size, int root) {

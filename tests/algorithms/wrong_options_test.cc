@@ -205,6 +205,26 @@ TEST_F(WrongOptions, OfNegativeTimeouts) {
   expectError(says, [&] { below.setTimeout(negative); });
 }
 
+TEST_F(WrongOptions, OfSeveralOutputs) {
+  AllreduceOptions opts(context_);
+  opts.setReduceFunction(adder<float>());
+  opts.setOutputs(std::vector<float*>{at_, at_ + 10, at_ + 9}, 10);
+  expectError("outputs 0 and 2 overlap", [&] { allreduce(opts); });
+  opts.setOutputs(std::vector<float*>{at_, at_}, 10);
+  expectError("outputs 0 and 1 overlap", [&] { allreduce(opts); });
+  expectError("outputs 0 and 1 overlap", [&] {
+    AllreduceRing<float>(context_, {at_, at_ + 1}, 10);
+  });
+}
+
+TEST_F(WrongOptions, AnAverageOfAnotherType) {
+  std::vector<int32_t> numbers(4);
+  AllreduceOptions opts(context_);
+  opts.setOutput(numbers.data(), numbers.size());
+  opts.setReduceFunction(average<float>);
+  expectError("the average is for float32", [&] { allreduce(opts); });
+}
+
 TEST_F(WrongOptions, OfObjects) {
   expectError("do not add up", [&] {
     ReduceScatterHalvingDoubling<float>(context_, {at_}, 20, {10, 9});

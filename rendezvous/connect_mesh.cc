@@ -16,6 +16,12 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kStep(1);
 constexpr milliseconds kLongestRecheck(200);
+// A busy store is asked less often: looks take 5% of the time.
+constexpr int kRecheckShare = 20;
+constexpr milliseconds kBusyRecheck(1000);
+// Records in one look. Every rank looks: with all records, the store would read
+// the square of the job's size each time.
+constexpr size_t kMostRechecked = 64;
 
 }  // namespace
 
@@ -148,14 +154,23 @@ void Connecting::lookForRefusals() {
   }
 }
 
-void Connecting::recheck() {
-  recheckPause_ = std::min(2 * recheckPause_, kLongestRecheck);
+// Those that have a record and are not connected, in turn.
+std::vector<int> Connecting::nextToRecheck() {
   std::vector<int> ranks;
-  for (int rank = 0; rank < own_.size; rank++) {
+  int rank = lastRechecked_;
+  for (int i = 0; i < own_.size && ranks.size() < kMostRechecked; i++) {
+    rank = (rank + 1) % own_.size;
     if (rank != own_.rank && peers_[rank].seen && !isSettled(rank)) {
       ranks.push_back(rank);
     }
   }
+  lastRechecked_ = rank;
+  return ranks;
+}
+
+void Connecting::recheck() {
+  recheckPause_ = std::min(2 * recheckPause_, kLongestRecheck);
+  std::vector<int> ranks = nextToRecheck();
   // Who gives up says why and ends: only a rank that has ended, and whose
   // record, read afterwards, does not say why, was killed. A store that cannot
   // be read, as one that has ended with rank 0, tells no more about it.
@@ -163,7 +178,9 @@ void Connecting::recheck() {
   std::copy_if(ranks.begin(), ranks.end(), std::back_inserter(dead),
                [&](int rank) { return hasDied(rank); });
   ranks.push_back(own_.rank);
+  const auto begin = Clock::now();
   const auto found = readAgain(ranks);
+  const auto cost = std::chrono::ceil<milliseconds>(Clock::now() - begin);
   for (size_t i = 0; found && i + 1 < ranks.size(); i++) {
     if ((*found)[i]) {
       consider(ranks[i], *(*found)[i], true);
@@ -176,7 +193,9 @@ void Connecting::recheck() {
   }
   recheckOwn(found);
   giveUpWithWhoDid();
-  nextRecheck_ = Clock::now() + recheckPause_;
+  nextRecheck_ =
+      Clock::now() +
+      std::max(recheckPause_, std::min(kRecheckShare * cost, kBusyRecheck));
 }
 
 void Connecting::giveUp(const std::string& why) {

@@ -112,6 +112,7 @@ class Connecting {
       const std::optional<std::vector<std::optional<Bytes>>>& found);
 
   void recheck();
+  std::vector<int> nextToRecheck();
 
   // Connected to the very process whose record was read.
   bool isSettled(int rank) const {
@@ -168,6 +169,7 @@ class Connecting {
   Bytes written_;
   std::shared_ptr<Profile> agreed_;
   milliseconds recheckPause_ = kFirstRecheck;
+  int lastRechecked_ = -1;
   Clock::time_point nextRecheck_ = Clock::now() + kFirstRecheck;
 };
 

@@ -20,7 +20,7 @@ bool parseInteger(std::string_view text, int64_t low, int64_t high,
   return true;
 }
 
-int64_t addToDecimal(std::vector<char>& value, int64_t increment,
+int64_t sumOfDecimal(std::span<const char> value, int64_t increment,
                      const std::string& key) {
   int64_t sum = 0;
   using Limits = std::numeric_limits<int64_t>;
@@ -32,6 +32,12 @@ int64_t addToDecimal(std::vector<char>& value, int64_t increment,
   if (__builtin_add_overflow(sum, increment, &sum)) {
     throw IoException(MakeString("add: the value of key ", key, " overflows"));
   }
+  return sum;
+}
+
+int64_t addToDecimal(std::vector<char>& value, int64_t increment,
+                     const std::string& key) {
+  const int64_t sum = sumOfDecimal(value, increment, key);
   const std::string text = std::to_string(sum);
   value.assign(text.begin(), text.end());
   return sum;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,8 +17,12 @@ namespace rendezvous {
 bool parseInteger(std::string_view text, int64_t low, int64_t high,
                   int64_t* value);
 
-// Adds to a counter in place and returns the sum; empty counts as 0. Throws
-// IoException naming `key` if the value is no number, or would overflow.
+// The sum of a counter and an increment; empty counts as 0. Throws IoException
+// naming `key` if the value is no number, or would overflow.
+int64_t sumOfDecimal(std::span<const char> value, int64_t increment,
+                     const std::string& key);
+
+// The same, and stores the sum in `value`.
 int64_t addToDecimal(std::vector<char>& value, int64_t increment,
                      const std::string& key);
 

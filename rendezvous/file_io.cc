@@ -47,12 +47,8 @@ std::string temporaryName(const std::string& directory) {
 }
 
 // Neither a device nor a forgotten disk image is anybody's value.
-void checkIsValue(int fd, const std::string& path) {
+void checkIsValue(const struct stat& status, const std::string& path) {
   constexpr off_t kMaxBytes = off_t{1} << 30;
-  struct stat status {};
-  if (::fstat(fd, &status) != 0) {
-    throwErrno("read", path, errno);
-  }
   if (!S_ISREG(status.st_mode)) {
     throw IoException(
         MakeString("file store: cannot read ", path, ": not a regular file"));
@@ -61,6 +57,28 @@ void checkIsValue(int fd, const std::string& path) {
     throw IoException(MakeString("file store: cannot read ", path, ": it has ",
                                  status.st_size, " bytes, more than ",
                                  kMaxBytes));
+  }
+}
+
+// 0 or errno. Throws IoException for what is no value.
+int readOpened(int fd, const std::string& path, std::vector<char>* data) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) {
+    return errno;
+  }
+  checkIsValue(status, path);
+  constexpr size_t kStep = 4096;
+  for (;;) {
+    const size_t have = data->size();
+    data->resize(have + kStep);
+    const ssize_t got = ::read(fd, data->data() + have, kStep);
+    if (got < 0 && errno != EINTR) {
+      return errno;
+    }
+    data->resize(have + static_cast<size_t>(std::max<ssize_t>(got, 0)));
+    if (got == 0) {
+      return 0;
+    }
   }
 }
 
@@ -80,27 +98,23 @@ int writeAll(int fd, const std::vector<char>& data) {
 }  // namespace
 
 std::optional<std::vector<char>> readFile(const std::string& path) {
-  // Not blocking: what lies there may be a pipe.
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd) {
-    if (errno == ENOENT) {
+  // ESTALE: another host has replaced the file (NFS), so the name means a new
+  // one by now.
+  constexpr int kTries = 10;
+  for (int tries = 1;; tries++) {
+    // Not blocking: what lies there may be a pipe.
+    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    const int opened = fd ? 0 : errno;
+    if (opened == ENOENT) {
       return std::nullopt;
     }
-    throwErrno("open", path, errno);
-  }
-  checkIsValue(fd.get(), path);
-  std::vector<char> data;
-  constexpr size_t kStep = 4096;
-  for (;;) {
-    const size_t have = data.size();
-    data.resize(have + kStep);
-    const ssize_t got = ::read(fd.get(), data.data() + have, kStep);
-    if (got < 0 && errno != EINTR) {
-      throwErrno("read", path, errno);
-    }
-    data.resize(have + static_cast<size_t>(std::max<ssize_t>(got, 0)));
-    if (got == 0) {
+    std::vector<char> data;
+    const int error = fd ? readOpened(fd.get(), path, &data) : opened;
+    if (error == 0) {
       return data;
+    }
+    if (error != ESTALE || tries == kTries) {
+      throwErrno(opened != 0 ? "open" : "read", path, error);
     }
   }
 }

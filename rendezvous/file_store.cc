@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 
 #include "gloo/common/error.h"
 #include "rendezvous/decimal.h"
@@ -34,7 +35,15 @@ std::string checkDirectory(const std::string& path) {
     throw IoException(MakeString("FileStore: directory ", path,
                                  " cannot be written: ", errnoText(error)));
   }
-  return path;
+  // The process may change its working directory later.
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(path, error);
+  if (error) {
+    throw InvalidOperationException(
+        MakeString("FileStore: directory ", path, ": ", error.message(),
+                   "; give it as an absolute path"));
+  }
+  return absolute.string();
 }
 
 std::string lockPath(const std::string& directory) {
@@ -44,7 +53,8 @@ std::string lockPath(const std::string& directory) {
 }  // namespace
 
 FileStore::FileStore(const std::string& path)
-    : directory_(checkDirectory(path)), remote_(isNetworkFileSystem(path)) {}
+    : directory_(checkDirectory(path)),
+      remote_(isNetworkFileSystem(directory_)) {}
 
 FileStore::~FileStore() = default;
 
@@ -71,6 +81,7 @@ void FileStore::multi_set(const std::vector<std::string>& keys,
 
 void FileStore::append(const std::string& key, const std::vector<char>& value) {
   const FileLock lock(lockPath(directory_), operationDeadline());
+  refresh();
   auto data = readFile(pathOf(key)).value_or(std::vector<char>());
   data.insert(data.end(), value.begin(), value.end());
   set(key, data);
@@ -78,16 +89,28 @@ void FileStore::append(const std::string& key, const std::vector<char>& value) {
 
 int64_t FileStore::add(const std::string& key, int64_t value) {
   const FileLock lock(lockPath(directory_), operationDeadline());
+  refresh();
   auto data = readFile(pathOf(key)).value_or(std::vector<char>());
   const int64_t sum = addToDecimal(data, value, key);
   set(key, data);
   return sum;
 }
 
+// NFS remembers what is not there, for up to a minute (nfs(5), acdirmax). To
+// open the directory makes it ask whether that has changed: close-to-open
+// consistency.
+void FileStore::refresh() const {
+  if (remote_) {
+    const std::unique_ptr<DIR, int (*)(DIR*)> opened(
+        ::opendir(directory_.c_str()), &::closedir);
+  }
+}
+
 std::vector<std::optional<std::vector<char>>> FileStore::peek(
     const std::vector<std::string>& keys) {
   std::vector<std::optional<std::vector<char>>> found;
   found.reserve(keys.size());
+  refresh();
   for (const auto& key : keys) {
     found.push_back(readFile(pathOf(key)));
   }
@@ -105,6 +128,7 @@ bool FileStore::wait_any(const std::vector<std::string>& keys,
   DirectoryWatch watch(directory_, remote_);
   for (;;) {
     const auto begin = Deadline::Clock::now();
+    refresh();
     for (const auto& path : paths) {
       if (::access(path.c_str(), F_OK) == 0) {
         return true;

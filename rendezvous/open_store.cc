@@ -8,6 +8,7 @@
 #include "gloo/rendezvous/file_store.h"
 #include "gloo/rendezvous/store.h"
 #include "gloo/rendezvous/tcp_store.h"
+#include "rendezvous/socket.h"
 #include "rendezvous/store_url.h"
 #if GLOO_USE_REDIS
 #include "gloo/rendezvous/redis_store.h"
@@ -20,17 +21,21 @@ namespace {
 
 // Other ranks may still be reading when rank 0 has all it needs, so the server
 // lives as long as its process: a thread that sleeps costs nothing. The port
-// that serves it; a port served before is served still.
+// that serves it; what was served before is served still.
 int serveUntilExit(const std::string& host, int port) {
+  // By port and address; an empty one stands for all.
+  using Where = std::pair<int, std::string>;
   static std::mutex mutex;
-  static std::map<int, std::unique_ptr<TcpStoreServer>> servers;
+  static std::map<Where, std::unique_ptr<TcpStoreServer>> servers;
   std::lock_guard lock(mutex);
-  if (port != 0 && servers.count(port) != 0) {
+  const std::string address = isBoundAlone(host) ? host : "";
+  if (port != 0 &&
+      (servers.count({port, address}) + servers.count({port, ""}) != 0)) {
     return port;
   }
   auto server = std::make_unique<TcpStoreServer>(host, port);
   const int served = server->port();
-  servers[served] = std::move(server);
+  servers[{served, address}] = std::move(server);
   return served;
 }
 

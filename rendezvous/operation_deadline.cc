@@ -11,6 +11,7 @@ namespace rendezvous {
 namespace {
 
 thread_local std::optional<Deadline> innermost;
+thread_local const std::atomic<bool>* stopFlag = nullptr;
 
 }  // namespace
 
@@ -18,12 +19,24 @@ Deadline operationDeadline() {
   return innermost ? *innermost : Deadline::after(Store::kDefaultTimeout);
 }
 
-OperationDeadline::OperationDeadline(Deadline deadline) : outer_(innermost) {
+bool operationStopped() { return stopFlag != nullptr && *stopFlag; }
+
+bool operationCanStop() { return stopFlag != nullptr; }
+
+OperationDeadline::OperationDeadline(Deadline deadline,
+                                     const std::atomic<bool>* stop)
+    : outer_(innermost), outerStop_(stopFlag) {
+  if (stop != nullptr) {
+    stopFlag = stop;
+  }
   innermost =
       outer_ ? Deadline(std::min(outer_->at(), deadline.at())) : deadline;
 }
 
-OperationDeadline::~OperationDeadline() { innermost = outer_; }
+OperationDeadline::~OperationDeadline() {
+  innermost = outer_;
+  stopFlag = outerStop_;
+}
 
 }  // namespace rendezvous
 GLOO_NAMESPACE_END

@@ -17,8 +17,12 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = Deadline::Clock;
 
-// How long one wait of our own stores may keep the destructor waiting.
+// One wait of our own stores, which cannot all be stopped, and what a look at
+// records that were there before may take.
 constexpr milliseconds kPeekSlice(200);
+// As many keys at a time are waited for. A server keeps a list of waiters for
+// each key: with all keys, that of a large job had the square of its ranks.
+constexpr size_t kMostWaited = 64;
 // Others with v2 calls: one wait for everybody, then one short wait for each
 // rank.
 constexpr milliseconds kWaitSlice(500);
@@ -121,8 +125,7 @@ RecordReader::readAgain(const std::vector<int>& ranks) {
     }
     return found;
   } catch (const TransientError& error) {
-    std::lock_guard lock(mutex_);
-    trouble_ = error.what();
+    noteTrouble(error);
     return std::nullopt;
   }
 }
@@ -137,14 +140,14 @@ std::string RecordReader::storeTrouble() {
   return trouble_;
 }
 
-bool RecordReader::stopped() {
+void RecordReader::noteTrouble(const std::exception& error) {
   std::lock_guard lock(mutex_);
-  return stop_;
+  trouble_ = error.what();
 }
 
 void RecordReader::pause(milliseconds time) {
   std::unique_lock lock(mutex_);
-  wake_.wait_until(lock, Clock::now() + time, [&] { return stop_; });
+  wake_.wait_until(lock, Clock::now() + time, [&] { return stopped(); });
 }
 
 void RecordReader::arrived(std::vector<Arrival> arrivals) {
@@ -174,16 +177,41 @@ void RecordReader::run() {
   gathering_ = false;
 }
 
+// All, or evenly spaced ones, next time their neighbours: where many are
+// missing, one that comes is one of many, and the last ones are all waited for.
+std::vector<std::string> RecordReader::sampleOf(
+    const std::vector<std::string>& keys) {
+  const size_t step = (keys.size() + kMostWaited - 1) / kMostWaited;
+  std::vector<std::string> sample;
+  for (size_t i = waits_++ % step; i < keys.size(); i += step) {
+    sample.push_back(keys[i]);
+  }
+  return sample;
+}
+
+// A server that many ask at the same time may be late with the answer: then a
+// look tells, which is not cut short.
+bool RecordReader::someMayHaveCome(const std::vector<std::string>& keys) {
+  try {
+    return peekable_->wait_any(sampleOf(keys), sooner(deadline_, kPeekSlice));
+  } catch (const TransientError& error) {
+    noteTrouble(error);
+    return !stopped();
+  }
+}
+
 void RecordReader::gatherByPeeking() {
+  // Looks take the time that they take: an answer that nobody waits for is made
+  // all the same, and a busy server would make all of them in vain.
+  const OperationDeadline limit(deadline_, &stop_);
   int burst = 0;
   while (!missing_.empty() && !stopped() && !deadline_.expired()) {
     const auto begin = Clock::now();
-    const OperationDeadline limit(sooner(deadline_, kPeekSlice));
+    const auto keys = keysOf(missing_);
+    if (!someMayHaveCome(keys)) {
+      continue;
+    }
     try {
-      const auto keys = keysOf(missing_);
-      if (!peekable_->wait_any(keys, sooner(deadline_, kPeekSlice))) {
-        continue;
-      }
       auto found = peekable_->peek(keys);
       std::vector<Arrival> arrivals;
       for (size_t i = 0; i < found.size(); i++) {
@@ -193,8 +221,7 @@ void RecordReader::gatherByPeeking() {
       }
       arrived(std::move(arrivals));
     } catch (const TransientError& error) {
-      std::lock_guard lock(mutex_);
-      trouble_ = error.what();
+      noteTrouble(error);
     }
     // While ranks arrive in quick succession, larger batches: the number of
     // reads must not grow with the number of ranks.

@@ -1,5 +1,7 @@
 #include "rendezvous/redis_connection.h"
 
+#include <poll.h>
+
 #include "gloo/common/error.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -15,7 +17,7 @@ void appendCommand(std::string& out, const Command& command) {
     lengths.push_back(word.size());
   }
   char* text = nullptr;
-  const int length = redisFormatCommandArgv(
+  const auto length = redisFormatCommandArgv(
       &text, static_cast<int>(command.size()), words.data(), lengths.data());
   if (length < 0) {
     throw IoException("Redis: out of memory");
@@ -53,6 +55,12 @@ void checkReply(const redisReply& reply) {
     throw IoException(MakeString(
         text, "; give the right user and password: redis://user:password@..."));
   }
+  if (startsWith(text, "ERR Protocol error")) {
+    throw IoException(MakeString(
+        text,
+        "; is a value longer than the server's proto-max-bulk-len (512 MB "
+        "unless configured)?"));
+  }
   throw IoException(text);
 }
 
@@ -87,7 +95,32 @@ void RedisConnection::send(const std::vector<Command>& commands,
   for (const auto& command : commands) {
     appendCommand(text, command);
   }
-  sendAll(fd(), text, deadline);
+  try {
+    sendAll(fd(), text, deadline);
+  } catch (const TransientError&) {
+    // A server that will not read on says why before it hangs up, and would
+    // not read the same on another connection: receive() tells.
+    if (!hasSpoken()) {
+      throw;
+    }
+  }
+}
+
+bool RedisConnection::hasSpoken() {
+  try {
+    feed(Deadline(Deadline::Clock::now()));
+    return true;
+  } catch (const TransientError&) {
+    return false;
+  }
+}
+
+void RedisConnection::feed(Deadline deadline) {
+  char bytes[16384];
+  const size_t got = recvSome(fd(), bytes, deadline);
+  if (redisReaderFeed(reader_.get(), bytes, got) != REDIS_OK) {
+    throw IoException("Redis: out of memory");
+  }
 }
 
 Reply RedisConnection::receiveBuffered() {
@@ -99,16 +132,24 @@ Reply RedisConnection::receiveBuffered() {
   return Reply(static_cast<redisReply*>(reply));
 }
 
-Reply RedisConnection::receive(Deadline deadline) {
-  char bytes[16384];
+Reply RedisConnection::receiveUntil(Deadline until) {
   for (;;) {
     if (Reply reply = receiveBuffered()) {
       return reply;
     }
-    const size_t got = recvSome(fd(), bytes, deadline);
-    if (redisReaderFeed(reader_.get(), bytes, got) != REDIS_OK) {
-      throw IoException("Redis: out of memory");
+    if (!pollUntil(fd(), POLLIN, until)) {
+      return nullptr;
     }
+    feed(until);
+  }
+}
+
+Reply RedisConnection::receive(Deadline deadline) {
+  for (;;) {
+    if (Reply reply = receiveBuffered()) {
+      return reply;
+    }
+    feed(deadline);
   }
 }
 

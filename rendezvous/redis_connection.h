@@ -32,14 +32,18 @@ class RedisConnection {
 
   int fd() const { return fd_.get(); }
 
+  // Succeeds, too, where the server has hung up and said why: receive() tells.
   void send(const std::vector<Command>& commands, Deadline deadline);
   // The next reply, which may be an error's.
   Reply receive(Deadline deadline);
-  // A reply that has already arrived, or null.
-  Reply receiveBuffered();
+  // Null where none has come until then; a part of one is kept.
+  Reply receiveUntil(Deadline until);
 
  private:
+  Reply receiveBuffered();
   void logIn(const RedisOptions& options, Deadline deadline);
+  void feed(Deadline deadline);
+  bool hasSpoken();
 
   struct ReaderFree {
     void operator()(redisReader* reader) const noexcept {

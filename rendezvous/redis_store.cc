@@ -1,7 +1,5 @@
 #include "gloo/rendezvous/redis_store.h"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <unordered_set>
 
@@ -66,6 +64,25 @@ class RedisStore::Impl {
     return call({command}, deadline, true);
   }
 
+  // MGET takes a key that is no string for one that does not exist, EXISTS does
+  // not: a wait for it would never end.
+  void checkTypes(const std::vector<std::string>& keys) {
+    const Deadline deadline = operationDeadline();
+    if (read(commandOf("EXISTS", keys), deadline)->integer == 0) {
+      return;
+    }
+    for (const auto& key : keys) {
+      const Reply type = read({"TYPE", key}, deadline);
+      const std::string name(type->str, type->len);
+      if (name != "none" && name != "string") {
+        throw IoException(
+            MakeString(str(), ": WRONGTYPE: key ", key, " holds a ", name,
+                       ", not a string; another program uses it: delete it, or "
+                       "choose another prefix"));
+      }
+    }
+  }
+
   // A wait may be shorter than what a slow server takes to answer: that gets a
   // little longer, and the answer is whether a key exists, not an error.
   bool waitAny(const std::vector<std::string>& keys, Deadline deadline) {
@@ -127,9 +144,6 @@ class RedisStore::Impl {
     try {
       connection->send(commands, deadline);
       first = connection->receive(deadline);
-      for (size_t i = 1; i < commands.size(); i++) {
-        connection->receive(deadline);  // a refused PUBLISH only costs time
-      }
     } catch (const TransientError& error) {
       if (repeatable) {
         throw;
@@ -146,7 +160,14 @@ class RedisStore::Impl {
       throw IoException(
           MakeString(str(), ": ", commands[0][0], ": ", error.what()));
     }
-    pool_.giveBack(std::move(connection));
+    try {
+      for (size_t i = 1; i < commands.size(); i++) {
+        connection->receive(deadline);  // a refused PUBLISH only costs time
+      }
+      pool_.giveBack(std::move(connection));
+    } catch (const TransientError&) {
+      // The command took place; whoever waits for the key looks by itself.
+    }
     return first;
   }
 
@@ -178,7 +199,12 @@ class RedisStore::Impl {
     }
     const Deadline until(std::min(deadline.at(), now + kLook));
     try {
-      while (Reply reply = nextMessage(*listener, until)) {
+      // Others may publish without pause.
+      while (!until.expired()) {
+        const Reply reply = listener->receiveUntil(until);
+        if (reply == nullptr) {
+          break;
+        }
         if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 &&
             reply->element[2]->type == REDIS_REPLY_STRING &&
             wanted.count({reply->element[2]->str, reply->element[2]->len}) >
@@ -190,17 +216,6 @@ class RedisStore::Impl {
     } catch (const TransientError&) {
       return false;
     }
-  }
-
-  // Null: nothing came until then.
-  static Reply nextMessage(RedisConnection& listener, Deadline until) {
-    if (Reply reply = listener.receiveBuffered()) {
-      return reply;
-    }
-    if (!pollUntil(listener.fd(), POLLIN, until)) {
-      return nullptr;
-    }
-    return listener.receive(Deadline::after(std::chrono::seconds(1)));
   }
 
   const RedisOptions options_;
@@ -266,11 +281,16 @@ std::vector<std::optional<std::vector<char>>> RedisStore::peek(
   if (reply->type != REDIS_REPLY_ARRAY || reply->elements != keys.size()) {
     throw IoException(MakeString(str(), ": the answer to MGET is malformed"));
   }
+  bool none = true;
   for (size_t i = 0; i < keys.size(); i++) {
     const redisReply& value = *reply->element[i];
     if (value.type == REDIS_REPLY_STRING) {
       found[i].emplace(value.str, value.str + value.len);
+      none = false;
     }
+  }
+  if (none) {
+    impl_->checkTypes(keys);
   }
   return found;
 }

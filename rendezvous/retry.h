@@ -12,6 +12,7 @@
 #include "gloo/common/deadline.h"
 #include "gloo/common/error.h"
 #include "gloo/common/logging.h"
+#include "rendezvous/operation_deadline.h"
 #include "rendezvous/socket.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -21,8 +22,8 @@ namespace rendezvous {
 constexpr std::chrono::seconds kSilentTries{3};
 
 // Calls attempt() until it does not throw TransientError. Pauses grow from 5
-// to 320 ms. At the deadline: TransientError with `what`, the last error, and
-// `remedy`.
+// to 320 ms. At the deadline, or when the operation is stopped: TransientError
+// with `what`, the last error, and `remedy`.
 template <typename Attempt>
 auto retryUntil(Deadline deadline, const std::string& what,
                 const std::string& remedy, Attempt&& attempt)
@@ -36,7 +37,7 @@ auto retryUntil(Deadline deadline, const std::string& what,
     } catch (const TransientError& error) {
       const std::chrono::duration<double> spent =
           Deadline::Clock::now() - begin;
-      if (deadline.left() <= pause) {
+      if (deadline.left() <= pause || operationStopped()) {
         throw TransientError(MakeString(what, ": ", error.what(), " (", tries,
                                         " tries in ", spent.count(), " s)",
                                         remedy));

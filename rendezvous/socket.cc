@@ -19,6 +19,8 @@
 #include <set>
 #include <system_error>
 
+#include "rendezvous/operation_deadline.h"
+
 GLOO_NAMESPACE_BEGIN
 namespace rendezvous {
 
@@ -51,6 +53,16 @@ void afterForkInChild() {
 [[maybe_unused]] const int installed =
     pthread_atfork([] { descriptors().mutex.lock(); },
                    [] { descriptors().mutex.unlock(); }, &afterForkInChild);
+
+// A larger number would be cut to 16 bits, and mean another port.
+void checkPort(int port, int lowest) {
+  constexpr int kHighest = 65535;
+  if (port < lowest || port > kHighest) {
+    throw InvalidOperationException(
+        MakeString("port ", port, " does not exist: give one from ", lowest,
+                   " to ", kHighest));
+  }
+}
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
@@ -96,6 +108,28 @@ int finishConnect(int fd, const sockaddr* address, socklen_t length,
   return error;
 }
 
+sockaddr_storage nameOf(int fd, decltype(&::getsockname) getName) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  getName(fd, reinterpret_cast<sockaddr*>(&address), &length);
+  return address;
+}
+
+// Where nobody listens on a port from which the system takes those of clients,
+// it may give a client the very port that this calls, and TCP connects the two
+// ends of one socket (RFC 9293, 3.5: simultaneous open).
+bool isConnectedToItself(int fd) {
+  const sockaddr_storage own = nameOf(fd, &::getsockname);
+  const sockaddr_storage peer = nameOf(fd, &::getpeername);
+  return std::memcmp(&own, &peer, sizeof own) == 0;
+}
+
+// Without TIME_WAIT: the port is the server's.
+void closeAtOnce(UniqueFd fd) {
+  const linger none{1, 0};
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none);
+}
+
 // The time of this address, so that one that stays silent does not cost that of
 // those behind it.
 Deadline shareOf(const addrinfo* address, Deadline deadline) {
@@ -108,27 +142,6 @@ Deadline shareOf(const addrinfo* address, Deadline deadline) {
   }
   const auto now = Deadline::Clock::now();
   return Deadline(now + (deadline.at() - now) / addresses);
-}
-
-void setKeepAlive(int fd) {
-  const int on = 1;
-  const int idleSeconds = 2;
-  const int probes = 3;
-  const unsigned lostAfterMs = 8000;
-  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idleSeconds, sizeof(int));
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idleSeconds, sizeof(int));
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(int));
-  ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &lostAfterMs,
-               sizeof lostAfterMs);
-}
-
-bool isLiteral(const std::string& host) {
-  in6_addr parsed;
-  return host == "localhost" ||
-         inet_pton(AF_INET, host.c_str(), &parsed) == 1 ||
-         inet_pton(AF_INET6, host.c_str(), &parsed) == 1;
 }
 
 }  // namespace
@@ -174,28 +187,51 @@ void UniqueFd::reset() {
   fd_ = -1;
 }
 
+void setKeepAlive(int fd) {
+  const int on = 1;
+  const int idleSeconds = 2;
+  const int probes = 3;
+  const unsigned lostAfterMs = 8000;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idleSeconds, sizeof(int));
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idleSeconds, sizeof(int));
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(int));
+  ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &lostAfterMs,
+               sizeof lostAfterMs);
+}
+
+bool isBoundAlone(const std::string& host) {
+  in6_addr parsed;
+  return host == "localhost" ||
+         inet_pton(AF_INET, host.c_str(), &parsed) == 1 ||
+         inet_pton(AF_INET6, host.c_str(), &parsed) == 1;
+}
+
 int pollMilliseconds(Deadline deadline, int most) {
   return static_cast<int>(
       std::min<int64_t>(deadline.left().count(), int64_t{most}));
 }
 
 bool pollUntil(int fd, short events, Deadline deadline) {
+  const int most = operationCanStop() ? 100 : 60000;
   for (;;) {
     pollfd entry{fd, events, 0};
-    const int ready = ::poll(&entry, 1, pollMilliseconds(deadline, 60000));
+    const int ready = ::poll(&entry, 1, pollMilliseconds(deadline, most));
     if (ready > 0) {
       return true;
     }
     if (ready < 0 && errno != EINTR) {
       throw IoException(MakeString("poll: ", errnoText(errno)));
     }
-    if (deadline.expired()) {
+    if (deadline.expired() || operationStopped()) {
       return false;
     }
   }
 }
 
 UniqueFd connectTcp(const std::string& host, int port, Deadline deadline) {
+  checkPort(port, 1);
   return connectToOneOf(resolve(host, port, 0).get(), deadline);
 }
 
@@ -206,7 +242,10 @@ UniqueFd connectToOneOf(const addrinfo* addresses, Deadline deadline) {
     UniqueFd fd = makeSocket(entry->ai_family);
     error = finishConnect(fd.get(), entry->ai_addr, entry->ai_addrlen,
                           shareOf(entry, deadline));
-    if (error == 0) {
+    if (error == 0 && isConnectedToItself(fd.get())) {
+      closeAtOnce(std::move(fd));
+      error = ECONNREFUSED;
+    } else if (error == 0) {
       setKeepAlive(fd.get());
       return fd;
     }
@@ -250,8 +289,9 @@ const char* listenRemedy(int error) {
 }  // namespace
 
 UniqueFd listenTcp(const std::string& host, int port) {
+  checkPort(port, 0);
   const AddressList list =
-      resolve(isLiteral(host) ? host : std::string(), port, AI_PASSIVE);
+      resolve(isBoundAlone(host) ? host : std::string(), port, AI_PASSIVE);
   // IPv6's wildcard takes IPv4 clients too, so it goes first.
   int error = EADDRNOTAVAIL;
   for (const int family : {AF_INET6, AF_INET}) {
@@ -289,9 +329,7 @@ UniqueFd listenTcp(const std::string& host, int port) {
 }
 
 int localPort(int fd) {
-  sockaddr_storage address{};
-  socklen_t length = sizeof address;
-  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
+  sockaddr_storage address = nameOf(fd, &::getsockname);
   return ntohs(address.ss_family == AF_INET6
                    ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
                    : reinterpret_cast<sockaddr_in&>(address).sin_port);

@@ -45,16 +45,25 @@ class UniqueFd {
   int process_ = 0;
 };
 
-// Connected, non-blocking, close-on-exec. Throws TransientError. How long it
-// takes to find the addresses of a name is up to the system's resolver; one
-// after the other is tried, each for its share of the time left.
+// Connected, non-blocking, close-on-exec. Throws TransientError, and
+// InvalidOperationException for what is no port. How long it takes to find the
+// addresses of a name is up to the system's resolver; one after the other is
+// tried, each for its share of the time left.
 UniqueFd connectTcp(const std::string& host, int port, Deadline deadline);
 UniqueFd connectToOneOf(const addrinfo* addresses, Deadline deadline);
 UniqueFd connectUnix(const std::string& path, Deadline deadline);
 
-// Non-blocking listener; see TcpStoreServer for `host`. Throws IoException.
+// Non-blocking listener; see TcpStoreServer for `host`. Throws IoException, and
+// InvalidOperationException for what is no port.
 UniqueFd listenTcp(const std::string& host, int port);
 int localPort(int fd);
+
+// Whether listenTcp() binds this address alone, not all interfaces.
+bool isBoundAlone(const std::string& host);
+
+// Finds out when a connection's other end is gone: its host no longer answers,
+// or takes no data for 8 s.
+void setKeepAlive(int fd);
 
 // Sends all bytes. Throws TransientError when the connection is lost or the
 // deadline passes. Never raises SIGPIPE.
@@ -66,7 +75,8 @@ size_t recvSome(int fd, std::span<char> bytes, Deadline deadline);
 // Whether an idle connection is still usable: open, and nothing unread.
 bool isIdleAndOpen(int fd);
 
-// poll() for `events` until the deadline; false: the deadline has passed.
+// poll() for `events` until the deadline; false: it has passed, or the
+// operation was stopped (see OperationDeadline).
 bool pollUntil(int fd, short events, Deadline deadline);
 
 // What poll() and epoll_wait() take: rounded up, at most `most`.

@@ -105,6 +105,8 @@ std::vector<std::vector<char>> PeekableStore::gather(
   }
   std::vector<std::string> wanted = keys;
   while (!wanted.empty()) {
+    // Here, not by what wait_any says: it may find what is no value for peek.
+    const bool last = deadline.expired();
     auto found = peek(wanted);
     std::vector<size_t> stillMissing;
     wanted.clear();
@@ -117,11 +119,14 @@ std::vector<std::vector<char>> PeekableStore::gather(
       }
     }
     missing = std::move(stillMissing);
-    if (!wanted.empty() && !wait_any(wanted, deadline)) {
+    if (!wanted.empty() && last) {
       throw TimeoutException(MakeString(
           "Timed out after ", timeout.count(), " ms: ", str(),
           " has no value for ", listKeys(wanted),
           "; check that the rank that sets it runs and uses this store"));
+    }
+    if (!wanted.empty()) {
+      wait_any({wanted.front()}, deadline);  // as all of them are needed
     }
   }
   return values;

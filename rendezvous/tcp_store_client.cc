@@ -150,6 +150,12 @@ class TcpStore::Impl {
   }
 
   void checkLimits(const Request& request) const {
+    if (request.keys.size() > TcpStoreServer::kMaxRequestKeys) {
+      throw InvalidOperationException(
+          MakeString(str(), ": a request with ", request.keys.size(),
+                     " keys has more than ", TcpStoreServer::kMaxRequestKeys,
+                     "; ask for them in parts"));
+    }
     size_t bytes = kHeaderBytes;
     for (const auto& key : request.keys) {
       if (key.size() > TcpStoreServer::kMaxKeyBytes) {

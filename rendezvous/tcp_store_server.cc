@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <map>
 #include <set>
@@ -15,6 +16,7 @@
 #include "rendezvous/bytes.h"
 #include "rendezvous/decimal.h"
 #include "rendezvous/socket.h"
+#include "rendezvous/tcp_store_session.h"
 #include "rendezvous/tcp_store_values.h"
 #include "rendezvous/tcp_store_wire.h"
 
@@ -26,22 +28,8 @@ namespace {
 using tcpstore::kHeaderBytes;
 using tcpstore::Op;
 using tcpstore::Request;
+using Client = tcpstore::Session;
 using tcpstore::Status;
-
-// A connection, as far as the server is concerned.
-struct Client {
-  UniqueFd fd;
-  std::vector<char> in;   // not yet a whole frame
-  std::vector<char> out;  // the answer
-  size_t sent = 0;        // bytes of it that the kernel has taken
-  bool writing = false;   // epoll reports room
-  bool closing = false;   // dropped when what the kernel takes now is sent
-
-  bool waiting = false;  // for the first of `keys`
-  uint32_t id = 0;
-  std::vector<std::string> keys;
-  Deadline deadline;
-};
 
 }  // namespace
 
@@ -99,8 +87,27 @@ class TcpStoreServer::Impl {
         }
         orDrop(events[i].data.fd,
                [&] { onEvent(events[i].data.fd, events[i].events); });
+        limitHeld();
       }
       expireWaits();
+    }
+  }
+
+  void count(Client& client) {
+    held_ -= client.counted;
+    client.counted = client.heldBytes();
+    held_ += client.counted;
+  }
+
+  // Whoever does not read its answers, or send the rest of its requests, must
+  // not cost the others the server.
+  void limitHeld() {
+    while (held_ > kMaxHeldBytes) {
+      const auto most = std::max_element(
+          clients_.begin(), clients_.end(), [](const auto& a, const auto& b) {
+            return a.second.counted < b.second.counted;
+          });
+      drop(most->first);
     }
   }
 
@@ -146,6 +153,7 @@ class TcpStoreServer::Impl {
         continue;
       }
       const int number = fd.get();
+      setKeepAlive(number);
       clients_[number].fd = std::move(fd);
       watch(number, EPOLLIN, EPOLL_CTL_ADD);
     }
@@ -179,8 +187,11 @@ class TcpStoreServer::Impl {
       onRequest(client, *header, rest.subspan(kHeaderBytes, header->bodyBytes));
       used += kHeaderBytes + header->bodyBytes;
     }
-    client.in.erase(client.in.begin(),
-                    client.in.begin() + static_cast<ptrdiff_t>(used));
+    if (used > 0) {  // anew: erase() would keep the memory
+      client.in = std::vector<char>(
+          client.in.begin() + static_cast<ptrdiff_t>(used), client.in.end());
+    }
+    count(client);
     return true;
   }
 
@@ -220,19 +231,16 @@ class TcpStoreServer::Impl {
           store(request.keys[i], std::move(request.values[i]));
         }
         break;
-      case Op::kAppend: {
-        auto value = values_.at(request.keys[0]);
-        value.insert(value.end(), request.values[0].begin(),
-                     request.values[0].end());
-        store(request.keys[0], std::move(value));
+      case Op::kAppend:
+        values_.append(request.keys[0], request.values[0]);
+        wake(request.keys[0]);
         break;
-      }
       case Op::kAdd: {
-        auto value = values_.at(request.keys[0]);
-        ByteWriter out(body);
-        out.u64(static_cast<uint64_t>(
-            addToDecimal(value, request.increment, request.keys[0])));
-        store(request.keys[0], std::move(value));
+        const int64_t sum = sumOfDecimal(values_.at(request.keys[0]),
+                                         request.increment, request.keys[0]);
+        const std::string text = std::to_string(sum);
+        store(request.keys[0], {text.begin(), text.end()});
+        ByteWriter(body).u64(static_cast<uint64_t>(sum));
         break;
       }
       case Op::kPeek:
@@ -247,6 +255,10 @@ class TcpStoreServer::Impl {
 
   void store(const std::string& key, std::vector<char> value) {
     values_.set(key, std::move(value));
+    wake(key);
+  }
+
+  void wake(const std::string& key) {
     const auto waiting = waiters_.find(key);
     if (waiting != waiters_.end()) {
       for (const int fd : std::set<int>(waiting->second)) {
@@ -280,7 +292,7 @@ class TcpStoreServer::Impl {
         waiters_.erase(found);
       }
     }
-    client.keys.clear();
+    client.keys = std::vector<std::string>();  // returns the memory
     client.waiting = false;
   }
 
@@ -320,22 +332,13 @@ class TcpStoreServer::Impl {
 
   // false: the connection is of no use any more.
   bool flush(Client& client) {
-    while (client.sent < client.out.size()) {
-      const ssize_t sent =
-          ::send(client.fd.get(), client.out.data() + client.sent,
-                 client.out.size() - client.sent, MSG_NOSIGNAL);
-      if (sent >= 0) {
-        client.sent += static_cast<size_t>(sent);
-      } else if (errno == EAGAIN && !client.closing) {
-        setWriting(client, true);
-        return true;
-      } else if (errno != EINTR) {
-        return false;
-      }
+    const bool usable = client.send();
+    count(client);
+    if (usable && !client.closing) {
+      setWriting(client, !client.out.empty());
+      return true;
     }
-    client.out = std::vector<char>();  // returns the memory
-    setWriting(client, false);
-    return !client.closing;
+    return false;
   }
 
   void setWriting(Client& client, bool writing) {
@@ -350,6 +353,7 @@ class TcpStoreServer::Impl {
     const auto found = clients_.find(fd);
     if (found != clients_.end()) {
       forgetWait(found->second);
+      held_ -= found->second.counted;
       clients_.erase(found);  // closing takes it out of epoll
     }
   }
@@ -360,6 +364,7 @@ class TcpStoreServer::Impl {
   UniqueFd stop_;
   const int process_;
   std::map<int, Client> clients_;
+  size_t held_ = 0;  // by all of them
   tcpstore::Values values_;
   std::unordered_map<std::string, std::set<int>> waiters_;  // of a key
   Deadline waitingUntil_;  // not later than the first wait's deadline

@@ -25,15 +25,31 @@ const std::vector<char>& Values::at(const std::string& key) const {
   return value == nullptr ? kNone : *value;
 }
 
-void Values::set(const std::string& key, std::vector<char> value) {
+// The bytes of everything when this key has a value of that many.
+size_t Values::roomFor(const std::string& key, size_t bytes) const {
+  const size_t entry = TcpStoreServer::kEntryBytes + key.size();
   const auto* old = find(key);
-  const size_t before = old == nullptr ? 0 : key.size() + old->size();
-  const size_t after = bytes_ - before + key.size() + value.size();
+  const size_t before = old == nullptr ? 0 : entry + old->size();
+  const size_t after = bytes_ - before + entry + bytes;
   if (after > TcpStoreServer::kMaxStoredBytes) {
     throw IoException(MakeString("the store is full: it holds at most ",
-                                 TcpStoreServer::kMaxStoredBytes, " bytes"));
+                                 TcpStoreServer::kMaxStoredBytes,
+                                 " bytes, and ", TcpStoreServer::kEntryBytes,
+                                 " of them go to each key"));
   }
+  return after;
+}
+
+void Values::set(const std::string& key, std::vector<char> value) {
+  const size_t after = roomFor(key, value.size());
   values_[key] = std::move(value);
+  bytes_ = after;
+}
+
+void Values::append(const std::string& key, std::span<const char> value) {
+  const size_t after = roomFor(key, at(key).size() + value.size());
+  auto& stored = values_[key];
+  stored.insert(stored.end(), value.begin(), value.end());
   bytes_ = after;
 }
 

@@ -78,6 +78,12 @@ std::optional<Request> decodeRequest(uint8_t op, std::span<const char> body,
     request.increment = static_cast<int64_t>(in.u64());
   }
   const uint32_t count = in.u32();
+  const bool fits = count <= in.left() / sizeof(uint32_t);  // their lengths
+  if (fits && count > TcpStoreServer::kMaxRequestKeys) {
+    *why = MakeString("a request has more than ",
+                      TcpStoreServer::kMaxRequestKeys, " keys");
+    return std::nullopt;
+  }
   for (uint32_t i = 0; i < count && in.ok(); i++) {
     request.keys.push_back(toString(in.text()));
     if (hasValues(request.op)) {

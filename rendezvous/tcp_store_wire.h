@@ -35,6 +35,7 @@ constexpr size_t kHeaderBytes = 16;
 // All that a store can hold, asked for with the longest request.
 constexpr size_t kMaxAnswerBytes =
     TcpStoreServer::kMaxStoredBytes + TcpStoreServer::kMaxRequestBytes;
+static_assert(kMaxAnswerBytes < TcpStoreServer::kMaxHeldBytes);
 
 enum class Op : uint8_t {
   kSet = 1,

@@ -20,7 +20,8 @@ namespace rendezvous {
 class GLOO_API FileStore : public PeekableStore {
  public:
   // The directory must exist: InvalidOperationException. It must be readable
-  // and writable: IoException.
+  // and writable: IoException. A relative path is one of the working directory
+  // of this moment.
   explicit FileStore(const std::string& path);
   ~FileStore() override;
 
@@ -41,6 +42,7 @@ class GLOO_API FileStore : public PeekableStore {
 
  private:
   std::string pathOf(const std::string& key) const;
+  void refresh() const;
 
   const std::string directory_;
   const bool remote_;  // the kernel does not report other hosts' changes

@@ -19,10 +19,17 @@ namespace rendezvous {
 // network.
 class GLOO_API TcpStoreServer {
  public:
-  // Bytes of all keys and values together, of one request, and of one key.
+  // Bytes of all keys and values together, with kEntryBytes more for each key;
+  // of one request, and of one key. Keys of one request.
   static constexpr size_t kMaxStoredBytes = size_t{256} << 20;
+  static constexpr size_t kEntryBytes = 128;
   static constexpr size_t kMaxRequestBytes = size_t{16} << 20;
   static constexpr size_t kMaxKeyBytes = size_t{4} << 10;
+  static constexpr size_t kMaxRequestKeys = size_t{64} << 10;
+  // Bytes of all requests that have come in part, of waits, and of answers that
+  // their clients have not read: beyond, the client with most of them loses its
+  // connection.
+  static constexpr size_t kMaxHeldBytes = size_t{512} << 20;
 
   // An address or "localhost" is bound alone; a host name, or an empty one,
   // binds all interfaces, as a name may mean another address elsewhere. Port

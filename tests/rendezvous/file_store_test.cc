@@ -142,6 +142,23 @@ TEST(FileStoreTest, WritersThatAreKilledLeaveNoHalfValue) {
   }
 }
 
+TEST(FileStoreTest, ARelativePathIsThatOfTheMomentItWasGiven) {
+  TemporaryDirectory directory;
+  ChildProcess child([&] {
+    if (::chdir(directory.path().c_str()) != 0) {
+      return 2;
+    }
+    FileStore store(".");
+    if (::chdir("/") != 0) {
+      return 2;
+    }
+    store.set("k", bytesOf("v"));
+    return store.get("k") == bytesOf("v") ? 0 : 1;
+  });
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_EQ(FileStore(directory.path()).get("k"), bytesOf("v"));
+}
+
 TEST(FileStoreTest, AllKeyFilesAreListedAndNoOthers) {
   TemporaryDirectory directory;
   FileStore store(directory.path());

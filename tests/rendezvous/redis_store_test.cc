@@ -4,6 +4,9 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <array>
+#include <atomic>
+#include <functional>
 #include <thread>
 
 #include "gloo/common/error.h"
@@ -166,6 +169,121 @@ TEST(RedisStoreTest, AServerThatIsNoRedisIsAnErrorAtOnce) {
   options.port = gloo::rendezvous::localPort(listener.get());
   EXPECT_NE(errorOf(options).find("not a Redis server"), std::string::npos);
   impostor.join();
+}
+
+// Runs redis-cli.
+void redisCli(const RedisServer& server, std::vector<std::string> words) {
+  std::vector<std::string> argv{"redis-cli", "-p",
+                                std::to_string(server.tcp().port)};
+  argv.insert(argv.end(), words.begin(), words.end());
+  ChildProcess cli(argv);
+  EXPECT_EQ(cli.wait(), 0);
+}
+
+// The text of its IoException, which comes at once.
+std::string errorAtOnce(const std::function<void()>& call) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::string text;
+  try {
+    call();
+  } catch (const gloo::IoException& error) {
+    text = error.what();
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(10));
+  return text;
+}
+
+TEST(RedisStoreTest, AKeyThatIsNoStringIsAnErrorAtOnce) {
+  RedisServer server;
+  RedisStore store(server.tcp());
+  store.set("there", bytesOf("v"));
+  redisCli(server, {"rpush", "queue", "x"});
+  for (const auto& call : std::vector<std::function<void()>>{
+           [&] { store.wait({"queue"}, seconds(30)); },
+           [&] { store.get("queue"); },
+           [&] {
+             store.multi_get({"there", "queue", "absent"});
+           }}) {
+    const std::string error = errorAtOnce(call);
+    EXPECT_NE(error.find("WRONGTYPE"), std::string::npos) << error;
+    EXPECT_NE(error.find("queue holds a list"), std::string::npos) << error;
+  }
+}
+
+TEST(RedisStoreTest, AValueThatTheServerDoesNotTakeIsAnErrorAtOnce) {
+  RedisServer server;
+  redisCli(server, {"config", "set", "proto-max-bulk-len", "1mb"});
+  RedisStore store(server.tcp());
+  // Some of these the kernel takes before the server hangs up.
+  for (const size_t megabytes : {2, 16, 64}) {
+    const std::vector<char> value(megabytes << 20);
+    const std::string error = errorAtOnce([&] { store.set("k", value); });
+    EXPECT_NE(error.find("proto-max-bulk-len"), std::string::npos) << error;
+  }
+  store.set("k", bytesOf("v"));
+  EXPECT_EQ(store.get("k"), bytesOf("v"));
+}
+
+// A Redis without keys; whoever subscribes gets half a message.
+class HalfHeartedServer {
+ public:
+  ~HalfHeartedServer() {
+    stop_ = true;
+    thread_.join();
+  }
+  RedisOptions options() const {
+    RedisOptions options;
+    options.host = "127.0.0.1";
+    options.port = gloo::rendezvous::localPort(listener_.get());
+    return options;
+  }
+
+ private:
+  using UniqueFd = gloo::rendezvous::UniqueFd;
+
+  void run() {
+    std::vector<UniqueFd> clients;
+    while (!stop_) {
+      const Deadline soon = Deadline::after(milliseconds(5));
+      if (gloo::rendezvous::pollUntil(listener_.get(), POLLIN, soon)) {
+        clients.emplace_back(
+            ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK));
+      }
+      for (const UniqueFd& client : clients) {
+        std::array<char, 1000> bytes{};
+        const ssize_t got = ::recv(client.get(), bytes.data(), 1000, 0);
+        if (got > 0) {
+          answer(client.get(), {bytes.data(), static_cast<size_t>(got)});
+        }
+      }
+    }
+  }
+
+  static void answer(int client, const std::string& request) {
+    const Deadline soon = Deadline::after(seconds(20));
+    const auto say = [&](const std::string& text) {
+      gloo::rendezvous::sendAll(client, text, soon);
+    };
+    if (request.find("SUBSCRIBE") != std::string::npos) {
+      say("*3\r\n$9\r\nsubscribe\r\n$8\r\ngloo:set\r\n:1\r\n");
+      std::this_thread::sleep_for(milliseconds(20));  // alone
+      say("*3\r\n");
+    } else {
+      say(request.find("PING") != std::string::npos ? "+PONG\r\n" : ":0\r\n");
+    }
+  }
+
+  const UniqueFd listener_ = gloo::rendezvous::listenTcp("127.0.0.1", 0);
+  std::atomic<bool> stop_{false};
+  std::thread thread_{[this] { run(); }};
+};
+
+TEST(RedisStoreTest, AWaitEndsInTimeThoughAMessageDoesNot) {
+  const HalfHeartedServer server;
+  RedisStore store(server.options());
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(store.wait_any({"k"}, Deadline::after(milliseconds(100))));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(800));
 }
 
 }  // namespace

@@ -75,6 +75,29 @@ TEST(ConnectTest, AnAddressThatIsSilentLeavesTimeForTheNext) {
   EXPECT_FALSE(deadline.expired());
 }
 
+// A free port of those that the system gives to clients: even ones first.
+int freeClientPort() {
+  for (;;) {
+    const int port = localPort(listenTcp("127.0.0.1", 0).get()) & ~1;
+    try {
+      listenTcp("127.0.0.1", port);
+      return port;
+    } catch (const gloo::IoException&) {  // somebody has it
+    }
+  }
+}
+
+// As a client that starts before its server, if it tries often enough.
+TEST(ConnectTest, ACallerIsNotConnectedToItself) {
+  Address nobody(freeClientPort());
+  const Deadline deadline = Deadline::after(seconds(20));
+  for (int i = 0; i < 40000 && !deadline.expired(); i++) {
+    ASSERT_THROW(connectToOneOf(&nobody.info, deadline),
+                 gloo::rendezvous::TransientError)
+        << "call " << i;
+  }
+}
+
 }  // namespace
 
 }  // namespace gloo_test

@@ -97,6 +97,25 @@ TEST(ConnectMeshTest, ARankWritesOneSmallRecordAndReadsInBatches) {
   EXPECT_LT(map.calls, kSize * kSize / 2);
 }
 
+// As a store that counts a key whose value is none.
+class StoreThatFindsNothing : public gloo::rendezvous::PeekableStore {
+ public:
+  void set(const std::string&, const std::vector<char>&) override {}
+  std::vector<std::optional<std::vector<char>>> peek(
+      const std::vector<std::string>& keys) override {
+    return std::vector<std::optional<std::vector<char>>>(keys.size());
+  }
+  bool wait_any(const std::vector<std::string>&, gloo::Deadline) override {
+    return true;
+  }
+  std::string str() const override { return "store that finds nothing"; }
+};
+
+TEST(PeekableStoreTest, AWaitEndsThoughTheStoreSaysThatThereIsSomething) {
+  StoreThatFindsNothing store;
+  EXPECT_THROW(store.wait({"k"}, milliseconds(50)), gloo::TimeoutException);
+}
+
 }  // namespace
 
 }  // namespace gloo_test

@@ -11,6 +11,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "benchmarks/benchmark/registry.h"
 #include "benchmarks/support/links.h"
 
 namespace benchmark {
@@ -18,16 +19,27 @@ namespace {
 
 constexpr auto kProgressInterval = std::chrono::milliseconds(200);
 
-// What GLOO_ALGORITHM ("collective=algorithm,...") asks for, or "auto".
+std::string trimmed(const std::string& text) {
+  const size_t begin = text.find_first_not_of(" \t");
+  return begin == std::string::npos
+             ? ""
+             : text.substr(begin, text.find_last_not_of(" \t") + 1 - begin);
+}
+
+// What GLOO_ALGORITHM ("collective=algorithm,...") asks for, or "auto". The
+// last wish counts, and blanks do not, as in the library.
 std::string algorithmOf(const std::string& collective) {
   const char* variable = std::getenv("GLOO_ALGORITHM");
   std::istringstream wishes(variable != nullptr ? variable : "");
+  std::string algorithm = "auto";
   for (std::string wish; std::getline(wishes, wish, ',');) {
-    if (wish.compare(0, collective.size() + 1, collective + "=") == 0) {
-      return wish.substr(collective.size() + 1);
+    const size_t equals = wish.find('=');
+    if (equals != std::string::npos &&
+        trimmed(wish.substr(0, equals)) == collective) {
+      algorithm = trimmed(wish.substr(equals + 1));
     }
   }
-  return "auto";
+  return algorithm;
 }
 
 }  // namespace
@@ -88,10 +100,12 @@ void Report::clearProgress() {
 }
 
 void Report::writeJson() const {
+  const std::string collective = findBenchmark(options_.name)->collective;
   nlohmann::json list = nlohmann::json::array();
   for (const auto& row : rows_) {
     list.push_back({{"benchmark", options_.name},
-                    {"algorithm", algorithmOf(options_.name)},
+                    {"collective", collective},
+                    {"algorithm", algorithmOf(collective)},
                     {"transport", options_.transport},
                     {"links", conditions_.links},
                     {"ranks", conditions_.ranks},

@@ -70,6 +70,8 @@ class Job {
     }
     const sigset_t signals = watchedSignals();
     sigprocmask(SIG_BLOCK, &signals, &formerMask_);
+    // Of ignored ones, which may be inherited, nobody would be told.
+    signal(SIGCHLD, SIG_DFL);
   }
   ~Job() {
     killAll();

@@ -30,8 +30,13 @@ std::string temporaryFor(const std::string& path) { return path + ".new"; }
 
 json readTuneFile(const std::string& path) {
   std::ifstream file(path);
-  if (!file.is_open()) {
+  if (!file.is_open() && errno == ENOENT) {
     return {{"version", 1}, {"networks", json::array()}};
+  }
+  file.peek();  // tells of what opens and cannot be read, as a directory
+  if (!file.is_open() || file.bad()) {
+    throw std::runtime_error("--tune: cannot read " + path + ": " +
+                             std::strerror(errno));
   }
   json content = json::parse(file, nullptr, false);
   if (!content.is_object() || content.value("version", json()) != 1 ||

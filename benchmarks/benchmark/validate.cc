@@ -169,6 +169,7 @@ void validate(const Options& options) {
     validateParticipants(options);
     validateComparison(options);
     validateTransport(options);
+    validateWork(options);
     return;
   }
   validateName(options);

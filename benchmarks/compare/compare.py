@@ -162,7 +162,7 @@ class Comparison:
             if missing:
                 print(f"compare: without {entrant.label()}: {missing}",
                       file=sys.stderr)
-                self.ours_failed |= entrant.name == "ours"
+                self.ours_failed |= entrant.name in programs.OURS
             else:
                 found.append(entrant)
         return found
@@ -199,7 +199,7 @@ class Comparison:
         except job.JobError as error:
             rows = error.rows
             self._failed.add((entrant, ranks))
-            self.ours_failed |= entrant.name == "ours"
+            self.ours_failed |= entrant.name in programs.OURS
             progress.note(f"{entrant.label()} ({entrant.transport}), {ranks} "
                           f"ranks, is left out from now on: {error}")
         for row in rows:
@@ -233,7 +233,8 @@ def _panels(rows, arguments):
         chosen = [row for row in rows
                   if row["collective"] == collective and row["ranks"] == ranks
                   and (row["program"] == "limit" or row["transport"] ==
-                       (transport if row["program"] == "ours" else peers))]
+                       (transport if row["program"] in programs.OURS
+                        else peers))]
         sizes = {row["bytes"] for row in chosen if row["program"] != "limit"}
         if sizes:  # what is measured for the limit alone belongs elsewhere
             chosen = [row for row in chosen if row["bytes"] in sizes]
@@ -267,6 +268,9 @@ def main():
         print("compare: nothing could be measured", file=sys.stderr)
         return 1
     panels = _panels(rows, arguments)
+    if not panels:
+        print("compare: there is nothing to compare", file=sys.stderr)
+        return 1
     verdicts = _print_tables(panels, arguments.repetitions, arguments.offset)
     with open(arguments.plot, "w", encoding="utf-8") as file:
         file.write(chart.draw(panels, "Time of a collective operation among "
@@ -276,7 +280,7 @@ def main():
         with open(arguments.json, "w", encoding="utf-8") as file:
             json.dump(rows, file, indent=1)
             file.write("\n")
-    if comparison.ours_failed and "ours" in arguments.programs:
+    if comparison.ours_failed:
         return 1
     return int(arguments.check and (verdicts.failed or verdicts.unknown) > 0)
 

@@ -70,6 +70,10 @@ def _same_host(peer):
     ]
 
 
+# This library, in the one memory and the other.
+OURS = ("ours", "ours-shared")
+
+
 def entrants(build_dir, transports):
     """All of them, built or not."""
     benchmarks = os.path.join(build_dir, "benchmarks")

@@ -88,6 +88,14 @@ class Report(unittest.TestCase):
             collectives=["allreduce"], transport=["tcp"], ranks=[2]))
         self.assertEqual(panels, {("allreduce", "tcp"): {2: rows[:2]}})
 
+    def test_the_automatic_device_has_the_shared_allocator_in_its_table(self):
+        rows = [row("ours", "default", 4, 2, transport="auto"),
+                row("ours-shared", "shared", 4, 2, transport="auto"),
+                row("openmpi", "default", 4, 3, transport="shm")]
+        panels = compare._panels(rows, argparse.Namespace(
+            collectives=["allreduce"], transport=["auto"], ranks=[2]))
+        self.assertEqual(panels, {("allreduce", "auto"): {2: rows}})
+
     def test_medians_over_repetitions(self):
         collected = results.Results()
         entrant = programs.Entrant("ours", "tcp", "x")

@@ -104,6 +104,32 @@ class LocalRanks(unittest.TestCase):
             self.assertEqual(row["type"], "float16")
             self.assertIn(row["bytes"], (0, 1000))
 
+    def test_what_was_asked_for_is_in_the_report(self):
+        for wish, name, collective, algorithm in (
+                ("reduce_scatter=ring", "new_reduce_scatter",
+                 "reduce_scatter", "ring"),
+                (" allreduce = ring,allreduce=bcube", "allreduce",
+                 "allreduce", "bcube")):
+            with tempfile.TemporaryDirectory() as directory:
+                path = os.path.join(directory, "out.json")
+                done = subprocess.run(
+                    [PROGRAM, "--ranks", "3", "--elements", "1000", *SHORT,
+                     "--json", path, name], capture_output=True, text=True,
+                    timeout=60, check=False,
+                    env=dict(os.environ, GLOO_ALGORITHM=wish))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                with open(path) as file:
+                    row = json.load(file)[0]
+            self.assertEqual((row["collective"], row["algorithm"]),
+                             (collective, algorithm))
+
+    def test_it_ends_where_children_are_nobodys_concern(self):
+        done = subprocess.run(
+            [PROGRAM, "--ranks", "2", "--elements", "10", *SHORT, "allreduce"],
+            capture_output=True, text=True, timeout=60, check=False,
+            preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_bad_command_line(self):
         done = run("--ranks", "2", "--elements", "many", "allreduce")
         self.assertEqual(done.returncode, 2)
@@ -202,6 +228,13 @@ class Algorithms(unittest.TestCase):
                      *SHORT, "reduce"], env=environment,
                     stdout=subprocess.DEVNULL))
             self.assertEqual([rank.wait(timeout=60) for rank in ranks], [0, 0])
+
+    def test_a_tuning_file_that_cannot_be_read_is_named(self):
+        with tempfile.TemporaryDirectory() as directory:
+            done = run("--ranks", "2", "--tune", directory, *self.QUICK,
+                       "reduce")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"--tune: cannot read {directory}: ", done.stderr)
 
     def test_what_is_no_tuning_file_is_left_alone(self):
         with tempfile.NamedTemporaryFile("w+") as file:

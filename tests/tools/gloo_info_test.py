@@ -195,6 +195,7 @@ class GlooInfo(unittest.TestCase):
                 (["--algorithms", "--ranks", "1"], "--ranks"),
                 (["--algorithms", "--ranks", "x"], "--ranks"),
                 (["--algorithms", "--transport", "smoke"], "smoke"),
+                (["--algorithms", "--ib-port", "1"], "--ib-port"),
                 (["--ib-port", "x"], "--ib-port")):
             with self.subTest(arguments):
                 result = run(*arguments)

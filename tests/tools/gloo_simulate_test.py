@@ -343,6 +343,9 @@ class GlooSimulate(unittest.TestCase):
                 (["--docs", "x", "-n", "4"], "--docs.*--ranks"),
                 (["--docs", "x", "--text"], "--docs.*--text"),
                 (["--cores", "-1"], "--cores"),
+                (["--draw-segments", "2"], "--draw or --text"),
+                (["--most-actions", "1e9"], "below 1e9"),
+                (["--slow-rank", "1", "--slow-factor", "1e7"], "up to 1e6"),
                 (["--window", "65"], "--window")):
             with self.subTest(arguments):
                 result = run(*arguments)

@@ -50,13 +50,19 @@ int tell(int argc, const char* const* argv) {
       "Algorithms", "Which algorithm runs a collective of which size");
   auto* flag = table->add_flag("--algorithms", wantsAlgorithms,
                                "Print the decision table instead of the rest");
-  table->add_option("--ranks", algorithms.ranks, "Number of ranks (default: 8)")
-      ->check(CLI::Range(2, 1 << 20))
+  for (CLI::Option* option : wanted->get_options()) {
+    flag->excludes(option);
+  }
+  table
+      ->add_option("--ranks", algorithms.ranks,
+                   "Number of ranks (default: 8); from some hundreds on, "
+                   "minutes are spent")
+      ->check(CLI::Range(2, 1 << 14))
       ->needs(flag);
   table
       ->add_option("--ranks-per-host", algorithms.ranksPerHost,
                    "Ranks of one host (default: all)")
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(CLI::Range(1, 1 << 14))
       ->needs(flag);
   table
       ->add_option("--transport", algorithms.transport,

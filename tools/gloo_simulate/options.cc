@@ -99,7 +99,7 @@ void addReport(CLI::App& app, Options& options, Raw& raw) {
 
 double positive(const CLI::App& app, const char* option, double value) {
   if (app.count(option) > 0 && !(value > 0 && value < 1e9)) {
-    throw UsageError(std::string(option) + " must be above 0");
+    throw UsageError(std::string(option) + " must be above 0 and below 1e9");
   }
   return value;
 }
@@ -166,6 +166,9 @@ void refuseIgnored(const CLI::App& app) {
                   option);
     }
   }
+  require(app.count("--draw-segments") == 0 ||
+              app.count("--draw") + app.count("--text") > 0,
+          "--draw-segments goes with --draw or --text");
   // A schedule is the same for all sizes.
   require(app.count("--text") + app.count("--draw") == 0 ||
               app.count("--sizes") == 0,
@@ -201,7 +204,8 @@ void validate(const Options& o) {
   }
   require(o.root >= 0, "--root is no rank");
   require(o.slowRank >= -1, "--slow-rank is no rank");
-  require(o.slowFactor > 0 && o.slowFactor <= 1e6, "--slow-factor: above 0");
+  require(o.slowFactor > 0 && o.slowFactor <= 1e6,
+          "--slow-factor: above 0, and up to 1e6");
   require(o.slowRank >= 0 || o.slowFactor == 1,
           "--slow-factor needs --slow-rank");
   require(o.radix >= 2, "--radix: at least 2");

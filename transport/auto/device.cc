@@ -49,7 +49,8 @@ base::SocketAddress addressOf(const tcp::attr& attr) {
 #if GLOO_HAVE_TRANSPORT_IBVERBS
 using VerbsPort = std::unique_ptr<ibverbs::VerbsPoller>;
 
-// Null when there is no port that can be used.
+// Null when there is no port that can be used. Throws where a device is named
+// that does not exist.
 VerbsPort openPort(const DeviceAttr& wanted, const Environment& environment) {
   if (!wanted.rdma || !environment.autoIbverbs) {
     return nullptr;
@@ -57,6 +58,9 @@ VerbsPort openPort(const DeviceAttr& wanted, const Environment& environment) {
   try {
     return std::make_unique<ibverbs::VerbsPoller>(wanted.ibverbs);
   } catch (const ibverbs::NoDeviceException& e) {
+    if (!wanted.ibverbs.name.empty()) {
+      throw;
+    }
     GLOO_INFO("no RDMA: ", e.what());
   } catch (const IoException& e) {
     GLOO_INFO("no RDMA: ", e.what());

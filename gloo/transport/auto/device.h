@@ -36,7 +36,7 @@ struct GLOO_API DeviceAttr {
 // the answer of the one that was called. What was chosen for a peer is logged
 // (INFO) and named in errors; what may be chosen is in str(), and what was for
 // how many peers. Throws as tcp::CreateDevice does; that there is no RDMA
-// device, or no libibverbs, is no error.
+// device, or no libibverbs, is no error, unless one is named.
 // Memory of a GPU is refused, since not all links reach it: those of an ibverbs
 // device do.
 GLOO_API std::shared_ptr<Device> CreateDevice(const DeviceAttr& attr = {});

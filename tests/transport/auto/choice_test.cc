@@ -39,6 +39,22 @@ std::shared_ptr<transport::Context> connectOver(
   return context;
 }
 
+#if GLOO_HAVE_TRANSPORT_IBVERBS
+// Also on a host without any.
+TEST(ChoiceTest, AnRdmaDeviceThatIsNamedMustExist) {
+  transport::DeviceAttr attr;
+  attr.tcp.hostname = "127.0.0.1";
+  attr.ibverbs.name = "mlx5_77";
+  try {
+    transport::CreateDevice(attr);
+    ADD_FAILURE() << "was made";
+  } catch (const InvalidOperationException& e) {
+    EXPECT_NE(std::string(e.what()).find("mlx5_77"), std::string::npos)
+        << e.what();
+  }
+}
+#endif
+
 TEST(ChoiceTest, RanksOfOneHostShareMemory) {
   for (const Mode mode : {Mode::kThreads, Mode::kProcesses}) {
     spawn(

@@ -26,7 +26,7 @@ class AllreduceOptions : public internal::CollectiveOptions {
   // No input: the outputs are the inputs.
   using CollectiveOptions::setInput;
   using CollectiveOptions::setInputs;
-  // Every output gets the result.
+  // Every output gets the result: each in memory of its own.
   using CollectiveOptions::setOutput;
   using CollectiveOptions::setOutputs;
 

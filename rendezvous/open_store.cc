@@ -8,7 +8,6 @@
 #include "gloo/rendezvous/file_store.h"
 #include "gloo/rendezvous/store.h"
 #include "gloo/rendezvous/tcp_store.h"
-#include "rendezvous/socket.h"
 #include "rendezvous/store_url.h"
 #if GLOO_USE_REDIS
 #include "gloo/rendezvous/redis_store.h"
@@ -23,19 +22,20 @@ namespace {
 // lives as long as its process: a thread that sleeps costs nothing. The port
 // that serves it; what was served before is served still.
 int serveUntilExit(const std::string& host, int port) {
-  // By port and address; an empty one stands for all.
-  using Where = std::pair<int, std::string>;
   static std::mutex mutex;
-  static std::map<Where, std::unique_ptr<TcpStoreServer>> servers;
+  static std::multimap<int, std::unique_ptr<TcpStoreServer>> servers;
   std::lock_guard lock(mutex);
-  const std::string address = isBoundAlone(host) ? host : "";
-  if (port != 0 &&
-      (servers.count({port, address}) + servers.count({port, ""}) != 0)) {
-    return port;
+  std::unique_ptr<TcpStoreServer> server;
+  try {
+    server = std::make_unique<TcpStoreServer>(host, port);
+  } catch (const IoException&) {
+    if (servers.count(port) == 0) {
+      throw;
+    }
+    return port;  // this process has it, under this name or another one
   }
-  auto server = std::make_unique<TcpStoreServer>(host, port);
   const int served = server->port();
-  servers[{served, address}] = std::move(server);
+  servers.emplace(served, std::move(server));
   return served;
 }
 

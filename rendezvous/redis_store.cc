@@ -64,15 +64,31 @@ class RedisStore::Impl {
     return call({command}, deadline, true);
   }
 
-  // MGET takes a key that is no string for one that does not exist, EXISTS does
-  // not: a wait for it would never end.
-  void checkTypes(const std::vector<std::string>& keys) {
-    const Deadline deadline = operationDeadline();
-    if (read(commandOf("EXISTS", keys), deadline)->integer == 0) {
-      return;
+  // Of the keys that are there and are strings.
+  std::vector<std::optional<std::vector<char>>> strings(
+      const std::vector<std::string>& keys) {
+    const Reply reply = read(commandOf("MGET", keys), operationDeadline());
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != keys.size()) {
+      throw IoException(MakeString(str(), ": the answer to MGET is malformed"));
     }
+    std::vector<std::optional<std::vector<char>>> found(keys.size());
+    for (size_t i = 0; i < keys.size(); i++) {
+      const redisReply& value = *reply->element[i];
+      if (value.type == REDIS_REPLY_STRING) {
+        found[i].emplace(value.str, value.str + value.len);
+      }
+    }
+    return found;
+  }
+
+  bool exist(const std::vector<std::string>& keys) {
+    return read(commandOf("EXISTS", keys), operationDeadline())->integer > 0;
+  }
+
+  // Of those that are there and are no strings.
+  void checkTypes(const std::vector<std::string>& keys) {
     for (const auto& key : keys) {
-      const Reply type = read({"TYPE", key}, deadline);
+      const Reply type = read({"TYPE", key}, operationDeadline());
       const std::string name(type->str, type->len);
       if (name != "none" && name != "string") {
         throw IoException(
@@ -271,26 +287,24 @@ int64_t RedisStore::add(const std::string& key, int64_t value) {
       ->integer;
 }
 
+// MGET takes a key that is no string for one that does not exist, EXISTS does
+// not: a wait for it would never end. What has come between the two is no
+// reason to ask for each key, as all ranks of a large job would when it begins.
 std::vector<std::optional<std::vector<char>>> RedisStore::peek(
     const std::vector<std::string>& keys) {
-  std::vector<std::optional<std::vector<char>>> found(keys.size());
   if (keys.empty()) {
-    return found;
+    return {};
   }
-  const Reply reply = impl_->read(commandOf("MGET", keys), operationDeadline());
-  if (reply->type != REDIS_REPLY_ARRAY || reply->elements != keys.size()) {
-    throw IoException(MakeString(str(), ": the answer to MGET is malformed"));
-  }
-  bool none = true;
-  for (size_t i = 0; i < keys.size(); i++) {
-    const redisReply& value = *reply->element[i];
-    if (value.type == REDIS_REPLY_STRING) {
-      found[i].emplace(value.str, value.str + value.len);
-      none = false;
+  auto found = impl_->strings(keys);
+  const auto none = [&found] {
+    return std::none_of(found.begin(), found.end(),
+                        [](const auto& value) { return value.has_value(); });
+  };
+  if (none() && impl_->exist(keys)) {
+    found = impl_->strings(keys);
+    if (none()) {
+      impl_->checkTypes(keys);
     }
-  }
-  if (none) {
-    impl_->checkTypes(keys);
   }
   return found;
 }

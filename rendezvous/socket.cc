@@ -201,13 +201,6 @@ void setKeepAlive(int fd) {
                sizeof lostAfterMs);
 }
 
-bool isBoundAlone(const std::string& host) {
-  in6_addr parsed;
-  return host == "localhost" ||
-         inet_pton(AF_INET, host.c_str(), &parsed) == 1 ||
-         inet_pton(AF_INET6, host.c_str(), &parsed) == 1;
-}
-
 int pollMilliseconds(Deadline deadline, int most) {
   return static_cast<int>(
       std::min<int64_t>(deadline.left().count(), int64_t{most}));
@@ -273,6 +266,14 @@ UniqueFd connectUnix(const std::string& path, Deadline deadline) {
 }
 
 namespace {
+
+// Whether this address is bound alone, not all interfaces.
+bool isBoundAlone(const std::string& host) {
+  in6_addr parsed;
+  return host == "localhost" ||
+         inet_pton(AF_INET, host.c_str(), &parsed) == 1 ||
+         inet_pton(AF_INET6, host.c_str(), &parsed) == 1;
+}
 
 const char* listenRemedy(int error) {
   switch (error) {

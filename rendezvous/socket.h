@@ -58,9 +58,6 @@ UniqueFd connectUnix(const std::string& path, Deadline deadline);
 UniqueFd listenTcp(const std::string& host, int port);
 int localPort(int fd);
 
-// Whether listenTcp() binds this address alone, not all interfaces.
-bool isBoundAlone(const std::string& host);
-
 // Finds out when a connection's other end is gone: its host no longer answers,
 // or takes no data for 8 s.
 void setKeepAlive(int fd);

@@ -55,7 +55,7 @@ TEST(RdmaReport, SaysWhatADeviceNeedNotHaveAndWhatIsUsedOfIt) {
                                      "wanted: the device takes no more\n"));
     EXPECT_THAT(out.str(), HasSubstr("messages: split at 8388608 bytes, the "
                                      "less of the port's 8388608 and "
-                                     "maxMessageBytes, 1073741824\n"));
+                                     "maxMessageBytes, 67108864\n"));
     EXPECT_THAT(out.str(), HasSubstr("receives: 64 of each pair's own"));
     EXPECT_THAT(out.str(), HasSubstr("gets: reads by the device, 2 at a time"));
     EXPECT_THAT(out.str(), HasSubstr("atomics: not used"));

@@ -59,7 +59,8 @@ VerbsPort openPort(const DeviceAttr& wanted, const Environment& environment) {
     return std::make_unique<ibverbs::VerbsPoller>(wanted.ibverbs);
   } catch (const ibverbs::NoDeviceException& e) {
     if (!wanted.ibverbs.name.empty()) {
-      throw;
+      GLOO_THROW_INVALID_OPERATION_EXCEPTION(
+          "the RDMA device ", wanted.ibverbs.name, ": ", e.what());
     }
     GLOO_INFO("no RDMA: ", e.what());
   } catch (const IoException& e) {

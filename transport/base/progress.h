@@ -133,8 +133,9 @@ class ProgressDomain {
   // Drives, or sleeps while another thread drives, until ready() or the
   // deadline; returns ready(). Throws what a poller throws that it polls: then
   // another waiter drives. ready is called with the lock held, by this
-  // thread or by the driver on its behalf: it must only read. REQUIRES the
-  // lock, which is given up meanwhile and held again on return.
+  // thread or, on its behalf, by any that drives or gives the lock back: it
+  // must only read, and throw nothing. REQUIRES the lock, which is given up
+  // meanwhile and held again on return.
   // kSleep: for what takes long, a driver does not spin first.
   enum class Manner { kSpin, kSleep };
   bool wait(Lock& lock, const Ready& ready, Deadline deadline,

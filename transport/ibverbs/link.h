@@ -128,6 +128,7 @@ class VerbsLink final : public base::Link {
   // link_settle.cc
   void onLastWord();
   bool report();
+  bool allHasLeft() const;
   bool deliverHeld();
   bool proveLife();
   void extendLife();
@@ -150,7 +151,7 @@ class VerbsLink final : public base::Link {
   bool sideEnded_ = false;  // the peer's end of the side channel is closed
   // What ends the peer's output is told only when everything that we have sent
   // is known to have arrived or not: completions of both directions may
-  // overtake each other.
+  // overtake each other. Its end, when nothing waits for room any more, either.
   bool byeHeld_ = false;
   base::FrameHeader bye_;
   bool endHeld_ = false;

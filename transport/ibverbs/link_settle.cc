@@ -63,7 +63,7 @@ bool VerbsLink::hasNews() const {
     return false;
   }
   return sends().anyDone() || sends().error() != 0 || (sideEnded_ && !muted_) ||
-         ((byeHeld_ || endHeld_) && sends().borrowed() == 0);
+         (byeHeld_ && sends().borrowed() == 0) || (endHeld_ && allHasLeft());
 }
 
 bool VerbsLink::settle() {
@@ -110,15 +110,22 @@ bool VerbsLink::report() {
   return true;
 }
 
+// A peer that leaves takes what is on its way to it, and gives credits for it.
+bool VerbsLink::allHasLeft() const {
+  return sends().borrowed() == 0 && sends().empty() && !sends().anyDone();
+}
+
 bool VerbsLink::deliverHeld() {
-  if ((!byeHeld_ && !endHeld_) || sends().borrowed() > 0) {
-    return false;
+  const bool bye = byeHeld_ && sends().borrowed() == 0;
+  const bool end = endHeld_ && allHasLeft();
+  if (bye) {
+    byeHeld_ = false;
+    if (!muted_ && !notify([&] { handler_.onFrame(bye_, nullptr); })) {
+      return true;
+    }
   }
-  if (std::exchange(byeHeld_, false) && !muted_ &&
-      !notify([&] { handler_.onFrame(bye_, nullptr); })) {
-    return true;
-  }
-  if (std::exchange(endHeld_, false)) {
+  if (end) {
+    endHeld_ = false;
     peerEnded_ = true;
     if (!std::exchange(muted_, true)) {
       internal::Cause cause;
@@ -127,7 +134,7 @@ bool VerbsLink::deliverHeld() {
       handler_.onLost(std::move(cause), true);
     }
   }
-  return true;
+  return bye || end;
 }
 
 void VerbsLink::expectLife(std::chrono::milliseconds patience) {

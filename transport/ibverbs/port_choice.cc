@@ -237,9 +237,7 @@ std::string whyUnusable(const RdmaDevice& device, int number) {
 ChosenPort choosePort(const std::vector<RdmaDevice>& devices,
                       const WantedPort& wanted) {
   if (devices.empty()) {
-    throw NoDeviceException(GLOO_ERROR_MSG(
-        wanted.device.empty() ? "" : "There is no " + wanted.device + ": ",
-        kNoDevice));
+    throw NoDeviceException(GLOO_ERROR_MSG(kNoDevice));
   }
   if (wanted.gidIndex < -1 || wanted.gidIndex > kMaxGidIndex) {
     GLOO_THROW_INVALID_OPERATION_EXCEPTION("GID index ", wanted.gidIndex,

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <fstream>
 
 #include "gloo/common/error.h"
@@ -99,13 +100,22 @@ Endpoint::Endpoint() : name_(makeSecret()), listener_(makeSocket()) {
 }
 
 Handover Endpoint::take(const Secret& token) {
-  acceptAll();
+  // Where descriptors have run out: what has come before needs none.
+  std::exception_ptr trouble;
+  try {
+    acceptAll();
+  } catch (const IoException&) {
+    trouble = std::current_exception();
+  }
   receiveAll();
   const auto found = std::find_if(
       waiting_.begin(), waiting_.end(), [&](const Waiting& waiting) {
         return waiting.complete && waiting.token == token;
       });
   if (found == waiting_.end()) {
+    if (trouble != nullptr) {
+      std::rethrow_exception(trouble);
+    }
     GLOO_THROW_IO_EXCEPTION(
         "the peer has not handed over the shared memory that it announced"
         " (is it of another user, or out of descriptors, ulimit -n?)");

@@ -191,7 +191,8 @@ bool ShmLink::checkEnd() {
     giveUp("reading its memory: " + base::errnoText(readError_));
     return true;
   }
-  if (input_ == Input::kEnded && (!finishing_ || queue_.empty())) {
+  // A peer that leaves reads to our end.
+  if (input_ == Input::kEnded && queue_.empty()) {
     if (finishing_ && !endSent_ && !peerGone_) {
       return false;  // our end goes first
     }

@@ -115,6 +115,23 @@ MemoryBudget& MemoryBudget::instance() {
   return internal::instanceOfProcess<MemoryBudget>();
 }
 
+namespace {
+
+void require(uint64_t bytes, uint64_t left) {
+  if (bytes > left) {
+    GLOO_THROW_IO_EXCEPTION("cannot make ", bytes,
+                            " bytes of shared memory: of this machine's, or"
+                            " of this container's limit, ",
+                            left,
+                            " bytes are left; use less, free some, or raise the"
+                            " limit (docs/shm.md says what needs how much)");
+  }
+}
+
+}  // namespace
+
+void MemoryBudget::confirm(uint64_t rest) { require(rest, memoryLeft(root_)); }
+
 // Other ranks of the host take of it at the same time: those of 128 ranks have
 // segments of 635 MiB together.
 void MemoryBudget::take(uint64_t bytes) {
@@ -133,14 +150,7 @@ void MemoryBudget::take(uint64_t bytes) {
     }
     readAt_.store(now, std::memory_order_relaxed);
   }
-  if (bytes > left) {
-    GLOO_THROW_IO_EXCEPTION("cannot make ", bytes,
-                            " bytes of shared memory: of this machine's, or"
-                            " of this container's limit, ",
-                            left,
-                            " bytes are left; use less, free some, or raise the"
-                            " limit (docs/shm.md says what needs how much)");
-  }
+  require(bytes, left);
   left_.store(left == kUnlimited ? left : left - bytes,
               std::memory_order_relaxed);
 }

@@ -27,6 +27,9 @@ class MemoryBudget {
 
   // `bytes` are about to be taken. Throws IoException, with the remedy.
   void take(uint64_t bytes);
+  // `rest` of them are still to come: what is left may have become less since,
+  // as others take of it at the same time. Throws as take() does.
+  void confirm(uint64_t rest);
 
  private:
   const std::string root_;

@@ -64,7 +64,12 @@ void checkFileLimit(size_t bytes) {
 // By small pieces: a signal makes older kernels give a piece up, and undo it.
 void allocateAll(int memory, size_t bytes) {
   constexpr size_t kPiece = 64 << 10;
+  // What takes some ten milliseconds: other ranks may do the same meanwhile.
+  constexpr size_t kConfirmed = 64 << 20;
   for (size_t at = 0; at < bytes; at += kPiece) {
+    if (at > 0 && at % kConfirmed == 0) {
+      MemoryBudget::instance().confirm(bytes - at);
+    }
     int error = EINTR;
     while (error == EINTR) {
       error =
@@ -221,9 +226,16 @@ bool SealedMemory::copyPages(size_t first, size_t last) noexcept {
   const size_t pageSize = pageBytes();
   char* const at = data_ + first * pageSize;
   const size_t bytes = (last - first) * pageSize;
-  if (::mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
-             memory_.get(),
-             static_cast<off_t>(first * pageSize)) == MAP_FAILED) {
+  const auto offset = static_cast<off_t>(first * pageSize);
+  const auto map = [&](int flags) {
+    return ::mmap(at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED,
+                  memory_.get(), offset) != MAP_FAILED;
+  };
+  if (!map(MAP_PRIVATE)) {
+    // Where memory is not overcommitted, kernels before 6.12 find that it does
+    // not suffice when they have unmapped the pages. (A shared mapping takes
+    // none.)
+    map(MAP_SHARED);
     return false;
   }
   // The first write copies a page. This one changes nothing, even where another

@@ -57,8 +57,9 @@ class TcpLink final : public base::Link {
   // Something to report at the next poll.
   bool hasNews() const {
     return !completed_.empty() ||
-           (socket_ &&
-            (input_ == Input::kEnded ? !hasOutput() : sendError_ != 0));
+           (socket_ && (input_ == Input::kEnded
+                            ? !hasOutput()
+                            : input_ == Input::kOpen && sendError_ != 0));
   }
   bool busy() const { return expected_ || hasOutput() || hasNews(); }
 

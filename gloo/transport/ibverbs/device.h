@@ -65,8 +65,9 @@ struct attr {
   // frames, which the target's processor sends.
   int readsAtATime = 4;
   // Of one work request: what is longer is split. 4096 to 2^31; the smaller one
-  // of both sides.
-  size_t maxMessageBytes = size_t{1} << 30;
+  // of both sides. Whatever else goes to the peer waits behind two of them, and
+  // one that takes longer than 2 s looks like a peer that takes nothing.
+  size_t maxMessageBytes = size_t{64} << 20;
   // Eager bytes that a peer may have sent and nobody has received yet, 1024 to
   // 2^40; fewer when there are many peers. The smaller one of both sides.
   size_t creditBytes = size_t{8} << 20;

@@ -1,5 +1,6 @@
 // A thread closes the context while another one still sends: what comes behind
 // the farewell is not reported as sent.
+#include <algorithm>
 #include <barrier>
 #include <chrono>
 #include <functional>
@@ -118,6 +119,37 @@ TEST_P(ClosingTest, ABoundWriteFails) {
                  buffer->waitSend();
                },
                [bytes, buffer] { buffer->waitRecv(); }};
+  });
+}
+
+// Eager messages, as many as may be on their way: more than a link takes at
+// once. Rank 1 takes none before all are sent, and leaves then.
+TEST_P(ClosingTest, WhatIsOnItsWayToARankThatLeavesIsSent) {
+  spawnSeats(mode(), 2, [&](Seat& seat) {
+    const auto device = maker()();
+    const auto context = device->createContext(seat.rank, 2);
+    context->setTimeout(contextTimeout());
+    context->createAndConnectAllPairs(seat.store);
+    auto& internals = dynamic_cast<transport::base::Context&>(*context);
+    meet(context);
+    if (seat.rank == 1) {
+      const auto lock = internals.lock();
+      seat.store->set("still", {1});
+      seat.store->wait({"sent"}, contextTimeout());
+      return;
+    }
+    const auto caps = internals.capsOfLinks();
+    Message message(context, std::min<size_t>(caps.eagerBytes, 256 << 10));
+    const size_t cost = std::max(message.bytes.size(), caps.creditQuantum);
+    const size_t messages = std::min<size_t>(caps.creditBytes / cost - 1, 4096);
+    seat.store->wait({"still"}, contextTimeout());
+    for (size_t i = 0; i < messages; i++) {
+      message.buffer->send(1, i);
+    }
+    seat.store->set("sent", {1});
+    for (size_t i = 0; i < messages; i++) {
+      EXPECT_TRUE(message.buffer->waitSend());
+    }
   });
 }
 

@@ -161,6 +161,9 @@ TEST_F(MemoryLeftTest, MoreIsNotTaken) {
   MemoryBudget budget(root());
   budget.take(1000 * kMiB);
   EXPECT_THROW(budget.take(1001 * kMiB), IoException);
+  // What has been taken is in use by then.
+  budget.confirm(1000 * kMiB);
+  EXPECT_THROW(budget.confirm(2001 * kMiB), IoException);
   // What others have taken is seen at once where there is little.
   write("/proc/meminfo", "MemAvailable: 1024 kB\nSwapFree: 0 kB\n");
   EXPECT_THROW(budget.take(2 * kMiB), IoException);

@@ -67,15 +67,22 @@ TEST(KilledTest, WhileOthersReceiveFromItLazily) {
 }
 
 TEST(KilledTest, WhileOthersSendToIt) {
-  killWhile(&sayNowAndWait,
-            [](Child&, const std::shared_ptr<Context>& context) {
-              // Not filled: that could take longer than finding the death.
-              constexpr size_t kBytes = size_t{64} << 20;
-              const std::unique_ptr<char[]> bytes(new char[kBytes]);
-              auto buffer = context->createUnboundBuffer(bytes.get(), kBytes);
-              buffer->send(kVictim, 1);
-              buffer->waitSend();
-            });
+  killWhile(
+      [](Child& child, const std::shared_ptr<Context>& context) {
+        recvFrom(*context, 0, 2, 1);
+        recvFrom(*context, 1, 2, 1);
+        sayNowAndWait(child, context);
+      },
+      [](Child&, const std::shared_ptr<Context>& context) {
+        // Not filled; to register it, too, could take longer than finding the
+        // death: so that comes first.
+        constexpr size_t kBytes = size_t{64} << 20;
+        const std::unique_ptr<char[]> bytes(new char[kBytes]);
+        auto buffer = context->createUnboundBuffer(bytes.get(), kBytes);
+        buffer->send(kVictim, 1);
+        sendTo(*context, kVictim, 2, 1);
+        buffer->waitSend();
+      });
 }
 
 TEST(KilledTest, WhileItSends) {

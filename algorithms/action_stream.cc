@@ -132,6 +132,14 @@ size_t ActionStream::scratchBytes() const {
 // n + 1 were one too many for as few segments.
 void ActionStream::sizeStage() {
   const Layouts last = layoutsOf(strips_.blocks - 1);
+  const auto makeRoom = [this](const Step& step, const Layouts& strip) {
+    size_t segments = 0;
+    for (Segments s(step, strip, maxElements()); !s.atEnd(); s.advance()) {
+      segments++;
+      slotBytes_ = std::max(slotBytes_, s.elements() * options_.elementSize);
+    }
+    return segments;
+  };
   size_t segments = 0;
   for (int i = 0; i < steps_.size(); i++) {
     const Step step = steps_.at(i);
@@ -141,15 +149,10 @@ void ActionStream::sizeStage() {
     if (step.kind != StepKind::kRecvReduce) {
       continue;
     }
-    size_t longest = 0;
-    for (Segments s(step, current_, maxElements()); !s.atEnd(); s.advance()) {
-      segments++;
-      longest = std::max(longest, s.elements());
+    segments += makeRoom(step, current_);
+    if (strips_.blocks > 1) {
+      makeRoom(step, last);
     }
-    for (Segments s(step, last, maxElements()); !s.atEnd(); s.advance()) {
-      longest = std::max(longest, s.elements());
-    }
-    slotBytes_ = std::max(slotBytes_, longest * options_.elementSize);
   }
   if (segments > 0) {
     // Slots start on cache lines of their own.

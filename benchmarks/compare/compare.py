@@ -264,12 +264,9 @@ def main():
     arguments = _arguments()
     comparison = Comparison(arguments)
     rows = comparison.run()
-    if not rows:
-        print("compare: nothing could be measured", file=sys.stderr)
-        return 1
     panels = _panels(rows, arguments)
     if not panels:
-        print("compare: there is nothing to compare", file=sys.stderr)
+        print("compare: nothing could be measured", file=sys.stderr)
         return 1
     verdicts = _print_tables(panels, arguments.repetitions, arguments.offset)
     with open(arguments.plot, "w", encoding="utf-8") as file:

@@ -128,7 +128,8 @@ class VerbsLink final : public base::Link {
   // link_settle.cc
   void onLastWord();
   bool report();
-  bool allHasLeft() const;
+  bool byeIsDue() const;
+  bool endIsDue() const;
   bool deliverHeld();
   bool proveLife();
   void extendLife();

@@ -63,7 +63,7 @@ bool VerbsLink::hasNews() const {
     return false;
   }
   return sends().anyDone() || sends().error() != 0 || (sideEnded_ && !muted_) ||
-         (byeHeld_ && sends().borrowed() == 0) || (endHeld_ && allHasLeft());
+         byeIsDue() || endIsDue();
 }
 
 bool VerbsLink::settle() {
@@ -110,14 +110,17 @@ bool VerbsLink::report() {
   return true;
 }
 
+bool VerbsLink::byeIsDue() const { return byeHeld_ && sends().borrowed() == 0; }
+
 // A peer that leaves takes what is on its way to it, and gives credits for it.
-bool VerbsLink::allHasLeft() const {
-  return sends().borrowed() == 0 && sends().empty() && !sends().anyDone();
+bool VerbsLink::endIsDue() const {
+  return endHeld_ && sends().borrowed() == 0 && sends().empty() &&
+         !sends().anyDone();
 }
 
 bool VerbsLink::deliverHeld() {
-  const bool bye = byeHeld_ && sends().borrowed() == 0;
-  const bool end = endHeld_ && allHasLeft();
+  const bool bye = byeIsDue();
+  const bool end = endIsDue();
   if (bye) {
     byeHeld_ = false;
     if (!muted_ && !notify([&] { handler_.onFrame(bye_, nullptr); })) {

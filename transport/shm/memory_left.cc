@@ -96,6 +96,17 @@ uint64_t leftIn(const std::string& group, const Version& version,
                   left(version.swapLimit, version.swapUsage, dropped));
 }
 
+void require(uint64_t bytes, uint64_t left) {
+  if (bytes > left) {
+    GLOO_THROW_IO_EXCEPTION("cannot make ", bytes,
+                            " bytes of shared memory: of this machine's, or"
+                            " of this container's limit, ",
+                            left,
+                            " bytes are left; use less, free some, or raise the"
+                            " limit (docs/shm.md says what needs how much)");
+  }
+}
+
 }  // namespace
 
 uint64_t memoryLeft(const std::string& root) {
@@ -114,21 +125,6 @@ uint64_t memoryLeft(const std::string& root) {
 MemoryBudget& MemoryBudget::instance() {
   return internal::instanceOfProcess<MemoryBudget>();
 }
-
-namespace {
-
-void require(uint64_t bytes, uint64_t left) {
-  if (bytes > left) {
-    GLOO_THROW_IO_EXCEPTION("cannot make ", bytes,
-                            " bytes of shared memory: of this machine's, or"
-                            " of this container's limit, ",
-                            left,
-                            " bytes are left; use less, free some, or raise the"
-                            " limit (docs/shm.md says what needs how much)");
-  }
-}
-
-}  // namespace
 
 void MemoryBudget::confirm(uint64_t rest) { require(rest, memoryLeft(root_)); }
 

@@ -15,6 +15,14 @@ GLOO_NAMESPACE_BEGIN
 namespace test {
 namespace {
 
+ContextPtr connectPair(const std::shared_ptr<transport::Device>& device,
+                       const Seat& seat) {
+  auto context = device->createContext(seat.rank, 2);
+  context->setTimeout(contextTimeout());
+  context->createAndConnectAllPairs(seat.store);
+  return context;
+}
+
 class ClosingTest : public ContractTest {
  protected:
   using Step = std::function<void()>;
@@ -34,9 +42,7 @@ class ClosingTest : public ContractTest {
 void ClosingTest::closeWhileSending(const MakeWay& make) {
   spawnSeats(mode(), 2, [&](Seat& seat) {
     const auto device = maker()();
-    const auto context = device->createContext(seat.rank, 2);
-    context->setTimeout(contextTimeout());
-    context->createAndConnectAllPairs(seat.store);
+    const auto context = connectPair(device, seat);
     auto& internals = dynamic_cast<transport::base::Context&>(*context);
     const Way way = make(context);
     seat.rank == 0 ? way.send() : way.receive();
@@ -72,9 +78,7 @@ void ClosingTest::closeWhileSending(const MakeWay& make) {
 TEST_P(ClosingTest, EndsBesideAPeerThatTakesNothing) {
   spawnSeats(mode(), 2, [&](Seat& seat) {
     const auto device = maker()();
-    const auto context = device->createContext(seat.rank, 2);
-    context->setTimeout(contextTimeout());
-    context->createAndConnectAllPairs(seat.store);
+    const auto context = connectPair(device, seat);
     meet(context);
     auto& internals = dynamic_cast<transport::base::Context&>(*context);
     if (seat.rank == 1) {
@@ -127,9 +131,7 @@ TEST_P(ClosingTest, ABoundWriteFails) {
 TEST_P(ClosingTest, WhatIsOnItsWayToARankThatLeavesIsSent) {
   spawnSeats(mode(), 2, [&](Seat& seat) {
     const auto device = maker()();
-    const auto context = device->createContext(seat.rank, 2);
-    context->setTimeout(contextTimeout());
-    context->createAndConnectAllPairs(seat.store);
+    const auto context = connectPair(device, seat);
     auto& internals = dynamic_cast<transport::base::Context&>(*context);
     meet(context);
     if (seat.rank == 1) {

@@ -230,6 +230,10 @@ class Allgather final : public Base {
     request.inPlaceOffset =
         bytes_ * inputs.size() * static_cast<size_t>(context->rank);
     own_ = static_cast<char*>(output) + request.inPlaceOffset;
+    for (size_t i = 0; i < inputs.size(); i++) {
+      (void)isPartOf(call_.outputs[0], request.inPlaceOffset + i * bytes_,
+                     call_.inputs[i], "allgather");
+    }
     prepare(request);
   }
 

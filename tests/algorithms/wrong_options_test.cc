@@ -265,6 +265,17 @@ TEST_F(WrongOptions, OfObjectsWithCountsThatNoMemoryHolds) {
   });
 }
 
+TEST_F(WrongOptions, AnAllgatherRingWhoseInputsLieInItsOutput) {
+  const auto ring = [&](std::vector<const float*> inputs) {
+    AllgatherRing<float>(context_, inputs, at_, 10);
+  };
+  ring({at_, at_ + 10});  // in place
+  for (const ptrdiff_t offset : {1, 9, 11, 19}) {
+    expectError("overlap", [&] { ring({at_, at_ + offset}); });
+  }
+  expectError("overlap", [&] { ring({at_ + 10, at_}); });
+}
+
 TEST_F(WrongOptions, ANullFunctionOfAClass) {
   expectError("null", [&] {
     AllreduceRing<float>(context_, {at_}, 10,

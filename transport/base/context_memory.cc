@@ -119,7 +119,11 @@ void Context::withdrawRegion(ProgressDomain::Lock& lock, uint32_t id) {
         }
         return op != nullptr || pair.receivingExport(id);
       });
-  exports_.erase(id);
+  {
+    const auto region = exports_.extract(id);
+    lock.unlock();  // to deregister it takes long
+  }
+  lock = this->lock();
 }
 
 ExportedRegion* Context::exported(uint32_t id) {
@@ -205,9 +209,10 @@ KeptMemory::KeptMemory(Context& context, MemoryKind kind, void* data,
 
 KeptMemory::~KeptMemory() {
   if (!origin_.inherited() && !alive_.expired()) {
-    const auto lock = context_.lock();
+    auto lock = context_.lock();
     context_.forgetKept(*this);
-    regions_->end();
+    const auto regions = regions_->end();
+    lock.unlock();
   }
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "gloo/internal/channel.h"
 #include "transport/base/fork.h"
@@ -55,12 +56,14 @@ class KeptMemory final : public internal::KeptMemory {
   void registerAhead(ProgressDomain::Lock& lock, LinkFactory& factory,
                      Rights rights);
   // The context ends first.
-  void release() { regions_->end(); }
+  void release() { (void)regions_->end(); }
 
  private:
   static constexpr size_t kRights = 5;
   // What takes a millisecond or more, mostly to fault the memory in.
   static constexpr size_t kLong = size_t{1} << 20;
+
+  using ByRights = std::array<std::shared_ptr<const Region>, kRights>;
 
   // Outlives this while somebody registers.
   struct Regions {
@@ -68,12 +71,13 @@ class KeptMemory final : public internal::KeptMemory {
     std::mutex turn;
     // Under the domain's lock. Also an operation's that uses the same memory,
     // but not through this.
-    std::array<std::shared_ptr<const Region>, kRights> of;
+    ByRights of;
     bool ended = false;
 
-    void end() {
-      of = {};
+    // What it held: to deregister it takes long, and needs no lock.
+    [[nodiscard]] ByRights end() {
       ended = true;
+      return std::exchange(of, {});
     }
   };
 

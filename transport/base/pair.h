@@ -266,6 +266,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   void makeActive(Operation& op);
   void activateAtOnce(Operation& op);
   static int weightOf(const Operation& op);
+  bool takesTurns(const Operation& op) const;
   size_t mostOfPart(const Operation& op) const;
   bool sendPart(Operation& op, size_t* given);
   FrameHeader partHeader(const Operation& op, uint64_t offset);

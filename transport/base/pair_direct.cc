@@ -218,5 +218,24 @@ void Pair::endPull(Operation& op) {
   completeRecv(op, entry);
 }
 
+// pull: the receiver has read the message.
+void Pair::onPullDone(const FrameHeader& header) {
+  Operation* op = announcedOperation(header.slot, header.number);
+  if (op == nullptr) {
+    protocolError("the end of a message that was not announced");
+    return;
+  }
+  if (op->owner != nullptr) {
+    protocolError("the end of a message that it has not seen");
+    return;
+  }
+  SlotState& state = slots_.at(header.slot);
+  state.announced.remove(op);
+  addWaits(-1);
+  op->bytesDone.store(op->bytes, std::memory_order_relaxed);
+  finishOperation(*op, Operation::State::kDone);
+  slots_.forgetIfIdle(state);
+}
+
 }  // namespace transport::base
 GLOO_NAMESPACE_END

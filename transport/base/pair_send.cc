@@ -25,6 +25,13 @@ int Pair::weightOf(const Operation& op) {
   return op.bytes <= kShortBytes ? 1 : kPartWeight;
 }
 
+// A message that would keep the link for long, and all that follows it waiting.
+// Announced first, it may be overtaken: as if its advert had come just now.
+bool Pair::takesTurns(const Operation& op) const {
+  return caps_.remoteWrite &&
+         op.bytes / (kInLink / kPartWeight) > caps_.maxFrameBytes;
+}
+
 void Pair::startSend(Operation& op) {
   if (link_ == nullptr) {
     op.phase = kBacklog;
@@ -36,8 +43,14 @@ void Pair::startSend(Operation& op) {
     StoredAdvert* advert = state.adverts.popFront();
     const StoredAdvert copy = *advert;
     context_.adverts.give(advert);
-    introduce(op, state, false);
-    if (prepareDirect(op, copy)) {
+    const bool announced = takesTurns(op);
+    introduce(op, state, announced);
+    if (announced) {
+      announce(op, state);
+      if (!failed_) {
+        serve(op, copy);
+      }
+    } else if (prepareDirect(op, copy)) {
       activateAtOnce(op);
     }
   } else if (op.bytes <= caps_.eagerBytes && costOf(op.bytes) <= credits_ &&
@@ -160,7 +173,8 @@ void Pair::makeActive(Operation& op) {
 
 // A direct message that nothing has announced introduces itself, so it must
 // not be overtaken by later ones: its first part (push: its last, which the
-// peer is told of) goes to the link now, whatever is there already.
+// peer is told of, and which is near: see takesTurns) goes to the link now,
+// whatever is there already.
 void Pair::activateAtOnce(Operation& op) {
   op.phase = kActive;
   op.bytesQueued = 0;
@@ -375,25 +389,6 @@ Operation* Pair::announcedOperation(uint64_t slot, uint64_t number) {
     op = op->next;
   }
   return op;
-}
-
-// pull: the receiver has read the message.
-void Pair::onPullDone(const FrameHeader& header) {
-  Operation* op = announcedOperation(header.slot, header.number);
-  if (op == nullptr) {
-    protocolError("the end of a message that was not announced");
-    return;
-  }
-  if (op->owner != nullptr) {
-    protocolError("the end of a message that it has not seen");
-    return;
-  }
-  SlotState& state = slots_.at(header.slot);
-  state.announced.remove(op);
-  addWaits(-1);
-  op->bytesDone.store(op->bytes, std::memory_order_relaxed);
-  finishOperation(*op, Operation::State::kDone);
-  slots_.forgetIfIdle(state);
 }
 
 }  // namespace transport::base

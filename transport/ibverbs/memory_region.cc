@@ -34,7 +34,13 @@ unsigned accessFor(Rights rights) {
          IBV_ACCESS_REMOTE_READ;
 }
 
-std::string remedy(int error) {
+std::string remedy(ibv_pd* pd, size_t bytes, int error) {
+  ibv_device_attr device{};
+  if (api().queryDevice(pd->context, &device) == 0 && device.max_mr_size > 0 &&
+      bytes > device.max_mr_size) {
+    return MakeString(" (the device takes ", device.max_mr_size,
+                      " bytes at a time: divide the buffer)");
+  }
   switch (error) {
     case EFAULT:
       return " (the memory is not mapped, or may not be written)";
@@ -122,9 +128,9 @@ MemoryRegion::MemoryRegion(ibv_pd* pd, void* ptr, size_t bytes, Rights rights,
   mr_.reset(api().regMr(pd, ptr, bytes, accessFor(rights)));
   if (mr_ == nullptr) {
     const int error = errno;
-    GLOO_THROW_IO_EXCEPTION(
-        "Cannot register ", bytes,
-        " bytes with the RDMA device: ", base::errnoText(error), remedy(error));
+    GLOO_THROW_IO_EXCEPTION("Cannot register ", bytes,
+                            " bytes with the RDMA device: ",
+                            base::errnoText(error), remedy(pd, bytes, error));
   }
 }
 

@@ -85,7 +85,7 @@ int queryDevice(ibv_context*, ibv_device_attr* attr) {
   attr->max_cq = 1 << 12;
   attr->max_cqe = config.maxCqe;
   attr->max_mr = 1 << 16;
-  attr->max_mr_size = UINT64_MAX;
+  attr->max_mr_size = config.maxRegionBytes;
   attr->max_pd = 1 << 12;
   attr->atomic_cap = config.atomics;
   attr->max_srq = config.maxSrq;

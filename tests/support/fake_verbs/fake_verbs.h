@@ -41,6 +41,7 @@ struct FakeVerbsConfig {
   ibv_transport_type transport = IBV_TRANSPORT_IB;
   uint32_t maxInlineBytes = 256;
   int maxCqe = 1 << 16;
+  uint64_t maxRegionBytes = UINT64_MAX;
   int maxQpWr = 1 << 12;
   int maxQp = 1 << 12;
   int maxReadsAtATime = 16;

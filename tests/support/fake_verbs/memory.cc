@@ -43,6 +43,10 @@ ibv_mr* newRegion(ibv_pd* pd, void* address, size_t bytes, unsigned access) {
     errno = error;
     return nullptr;
   }
+  if (bytes > fabric().config.maxRegionBytes) {
+    errno = EINVAL;
+    return nullptr;
+  }
   const unsigned remote = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
   if ((access & remote) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) {
     errno = EINVAL;  // ibv_reg_mr(3)

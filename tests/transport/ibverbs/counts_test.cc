@@ -187,6 +187,43 @@ TEST_F(VerbsCountsTest, ASendThatCameFirstCostsOneAnnouncementMore) {
   });
 }
 
+// One that two requests hold is handed over whole, a longer one takes turns.
+TEST_F(VerbsCountsTest, AMessageOfManyRequestsLeavesRoomForOthers) {
+  constexpr size_t kPart = 32 << 10;
+  FakeDevices devices = asynchronousDevices(5);
+  devices.config.ports[0].maxMessageBytes = kPart;
+  for (const size_t parts : {2, 3, 40}) {
+    run(
+        [parts](Rank& rank) {
+          const uint64_t announced = parts > 2 ? 1 : 0;
+          Message message(rank.context, rank.number() == 0
+                                            ? pattern(parts, parts * kPart)
+                                            : std::vector<char>(parts * kPart));
+          if (rank.number() == 1) {
+            message.buffer->recv(0, kSlot);
+            rank.meet();
+            rank.meeting.arrive_and_wait();
+            EXPECT_TRUE(message.buffer->waitRecv());
+            EXPECT_TRUE(message.holds(parts));
+            rank.meet();
+            return;
+          }
+          rank.meet();
+          const Statistics before = rank.now();
+          fakeVerbs().pause();
+          message.buffer->send(1, kSlot);
+          EXPECT_EQ(rank.now().posts - before.posts, 2 + announced);
+          fakeVerbs().resume();
+          rank.meeting.arrive_and_wait();
+          EXPECT_TRUE(message.buffer->waitSend());
+          EXPECT_EQ(rank.now().posts - before.posts, parts + announced);
+          EXPECT_EQ(rank.now().announcesSent - before.announcesSent, announced);
+          rank.meet();
+        },
+        devices);
+  }
+}
+
 TEST_F(VerbsCountsTest, ASendLooksForItsAdvertBeforeItAnnounces) {
   run([](Rank& rank) {
     Message message(rank.context, kLarge);

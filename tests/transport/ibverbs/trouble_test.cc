@@ -171,6 +171,25 @@ TEST_F(VerbsTroubleTest, WhatCannotBeRegisteredJustNowIsNotTakenForReadOnly) {
         });
 }
 
+TEST_F(VerbsTroubleTest, MoreThanADeviceRegistersAtATimeIsToBeDivided) {
+  FakeDevices devices = plainDevices();
+  devices.config.maxRegionBytes = 3 << 20;
+  spawn(Mode::kThreads, fakeVerbsDevices(devices), 2,
+        [](const ContextPtr& context) {
+          Message message(context, (3 << 20) + 1);
+          try {
+            message.buffer->getRemoteKey();
+            ADD_FAILURE() << "registered";
+          } catch (const IoException& e) {
+            EXPECT_NE(std::string(e.what()).find(
+                          "takes 3145728 bytes at a time: divide"),
+                      std::string::npos)
+                << e.what();
+          }
+          meet(context);
+        });
+}
+
 // Of which a frame's head takes a part.
 TEST_F(VerbsTroubleTest, AnEagerMessageFitsTheLongestOfTheDevice) {
   FakeDevices devices = plainDevices();

@@ -44,6 +44,7 @@ Entry newAllreduce(const char* name, const char* help) {
           .makeFloat = make<NewAllreduce<float, kAlgorithm>>,
           .makeHalf = make<NewAllreduce<gloo::float16, kAlgorithm>>,
           .traffic = traffic,
+          .sums = true,
           .anyInputs = true};
 }
 
@@ -88,6 +89,8 @@ Entry classAllreduce(const char* name, const char* help) {
           .makeFloat = make<ClassAllreduce<float, Class>>,
           .makeHalf = make<ClassAllreduce<gloo::float16, Class>>,
           .traffic = traffic,
+          .sums = true,
+          .inInt = InInt::kElements,
           .anyInputs = true};
 }
 
@@ -120,6 +123,7 @@ std::vector<Entry> allreduceBenchmarks() {
                          [](int) {
                            return Traffic{1, 0};
                          },
+                     .inInt = InInt::kElements,
                      .anyInputs = true});
   return entries;
 }

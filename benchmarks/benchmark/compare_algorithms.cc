@@ -89,7 +89,7 @@ void compareAlgorithms(const Options& options, Contest& contest) {
         comparison.header(*entry, row);
       }
       if (tells) {
-        comparison.add(*entry, bytes, row);
+        comparison.add(*entry, contest.bytesOf(*entry, elements), row);
       }
       first = false;
     }

@@ -139,7 +139,12 @@ size_t Contest::elementsFor(const Entry& entry, size_t bytes) const {
   const size_t elements = size_t(double(bytes / sizeof(float)) / times);
   // Every rank has a part of what is scattered.
   const bool parts = entry.collective == "reduce_scatter";
-  return parts && elements < size_t(options_.size) ? 0 : elements;
+  return parts ? elements - elements % size_t(options_.size) : elements;
+}
+
+size_t Contest::bytesOf(const Entry& entry, size_t elements) const {
+  const double times = entry.traffic(options_.size).algorithm;
+  return elements * sizeof(float) * size_t(times);
 }
 
 bool Contest::isDirect(const std::string& collective) const {

@@ -52,8 +52,12 @@ class Contest {
   // 4 B to --largest by powers of four.
   std::vector<size_t> sizes() const;
 
-  // Elements of the benchmark for so many bytes in total; 0: too few.
+  // Elements of the benchmark for so many bytes in total, or a few less, so
+  // that all ranks have equally many; 0: too few.
   size_t elementsFor(const Entry& entry, size_t bytes) const;
+
+  // What the operation is about then.
+  size_t bytesOf(const Entry& entry, size_t elements) const;
 
   // auto, then every algorithm; equal on all ranks. Where auto seems to be
   // slower than the best algorithm, these two are measured once more, alone,

@@ -190,7 +190,7 @@ class NewReduceScatter : public VectorBenchmark<T> {
   gloo::ReduceScatterOptions scatterOptions_;
 };
 
-// Its data is its own.
+// Its data is its own, and not to be seen from here.
 template <typename T>
 class PairwiseExchange : public VectorBenchmark<T> {
  public:
@@ -232,15 +232,20 @@ std::vector<Entry> exchangeBenchmarks() {
   enable<Allgatherv>(gatherv, blocks);
   enable<AllgatherRing>(ring, blocks);
   ring.anyInputs = true;
+  ring.inInt = InInt::kElements;
   enable<Alltoall>(all, blocks);
   enable<Alltoallv>(allv, blocks);
   enable<ReduceScatter>(scatter, whole);
   enable<NewReduceScatter>(newScatter, whole);
+  scatter.sums = newScatter.sums = true;
+  scatter.inInt = InInt::kElements;
   gather.collective = "allgather";
   gatherv.collective = "allgatherv";
   all.collective = "alltoall";
   newScatter.collective = "reduce_scatter";
   enable<PairwiseExchange>(pairwise, [](int) { return Traffic{1, 1}; });
+  pairwise.hasResults = false;
+  pairwise.inInt = InInt::kBytes;
   return {gather, gatherv, ring, all, allv, scatter, newScatter, pairwise};
 }
 

@@ -177,6 +177,7 @@ template <typename B>
 void enableBarrier(Entry& entry) {
   entry.makeFloat = entry.makeHalf = make<B>;
   entry.traffic = nothing;
+  entry.hasResults = false;
 }
 
 }  // namespace
@@ -195,6 +196,7 @@ std::vector<Entry> oneToAllBenchmarks() {
   enable<Broadcast>(broadcast, once);
   enableBarrier<Barrier>(barrier);
   enable<Reduce>(reduce, once);
+  reduce.sums = true;
   enable<Scatter>(scatter, blocks);
   enable<Gather>(gather, blocks);
   for (Entry* entry : {&broadcast, &reduce, &scatter, &gather}) {

@@ -42,13 +42,19 @@ struct Traffic {
 };
 using TrafficOf = Traffic (*)(int size);
 
+// What a class takes as an int: no more than INT_MAX of them can be asked for.
+enum class InInt { kNothing, kElements, kBytes };
+
 struct Entry {
   std::string name;
   std::string help;
   Make makeFloat = nullptr;
   Make makeHalf = nullptr;  // --halfprecision
   TrafficOf traffic = nullptr;
-  bool hasSizes = true;  // false: nothing is transferred, as in a barrier
+  bool hasSizes = true;    // false: nothing is transferred, as in a barrier
+  bool hasResults = true;  // false: there is nothing that could be checked
+  bool sums = false;       // over the ranks
+  InInt inInt = InInt::kNothing;
   bool anyInputs = false;
   int minRanks = 1;
   // Of which algorithms may be compared, as in GLOO_ALGORITHM; empty: none.

@@ -36,6 +36,7 @@ class Report {
 
   const Options& options_;
   const Conditions conditions_;
+  const bool verified_;  // false also where there is nothing to check
   std::vector<Row> rows_;
   const bool terminal_;
   bool progressShown_ = false;

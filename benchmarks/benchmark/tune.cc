@@ -94,7 +94,8 @@ std::vector<Measured> measureAll(const Entry& entry, Contest& contest) {
       auto algorithms = contest.measure(entry, elements);
       const double autoUs = algorithms[0].us;
       algorithms.erase(algorithms.begin());  // auto is no algorithm
-      all.push_back({bytes, std::move(algorithms), autoUs});
+      all.push_back(
+          {contest.bytesOf(entry, elements), std::move(algorithms), autoUs});
     }
   }
   return all;

@@ -1,11 +1,13 @@
 #include "benchmarks/benchmark/validate.h"
 
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <fstream>
 
 #include "benchmarks/benchmark/device.h"
 #include "benchmarks/benchmark/registry.h"
+#include "benchmarks/benchmark/values.h"
 
 namespace benchmark {
 namespace {
@@ -28,6 +30,10 @@ void requireRange(const char* option, int64_t value, int64_t low,
 
 constexpr int kMaxRanks = 65536;
 constexpr int kMaxLocalRanks = 256;
+
+int sizeOf(const Options& options) {
+  return options.localRanks != 0 ? options.localRanks : options.size;
+}
 
 int stores(const Options& options) {
   int given = 0;
@@ -104,8 +110,7 @@ void validateComparison(const Options& options) {
       "' has no algorithms to compare; give allreduce, for example");
   requireRange("--largest", static_cast<int64_t>(options.largestBytes), 4,
                int64_t{1} << 32);
-  const int size = options.localRanks != 0 ? options.localRanks : options.size;
-  require(size >= 2, "one rank alone has no algorithms to compare");
+  require(sizeOf(options) >= 2, "one rank alone has no algorithms to compare");
 }
 
 void validateName(const Options& options) {
@@ -117,7 +122,7 @@ void validateName(const Options& options) {
 // That the benchmark can be run with so many ranks and vectors.
 void validateShape(const Options& options) {
   const Entry* entry = findBenchmark(options.name);
-  const int size = options.localRanks != 0 ? options.localRanks : options.size;
+  const int size = sizeOf(options);
   require(size >= entry->minRanks, "benchmark '", options.name,
           "' needs at least ", std::to_string(entry->minRanks), " ranks");
   require(entry->anyInputs || options.inputs == 1, "benchmark '", options.name,
@@ -129,6 +134,31 @@ void validateShape(const Options& options) {
           "--destinations: ", std::to_string(size),
           " ranks cannot be paired with ", std::to_string(options.destinations),
           " each; the ranks must be a multiple of 2 to that power");
+}
+
+// A class that takes an int would be given the rest of a division by 2^32.
+void validateCount(const Options& options) {
+  const Entry& entry = *findBenchmark(options.name);
+  const int size = options.halfPrecision ? 2 : 4;
+  const int most = INT_MAX / (entry.inInt == InInt::kBytes ? size : 1);
+  require(entry.inInt == InInt::kNothing ||
+              options.elements.value_or(0) <= size_t(most),
+          "--elements: benchmark '", options.name, "' takes at most ",
+          std::to_string(most), ": its class counts ",
+          entry.inInt == InInt::kBytes ? "bytes" : "elements", " in an int");
+}
+
+// The check wants exact sums.
+void validateSums(const Options& options) {
+  const int64_t summed = int64_t{sizeOf(options)} * options.inputs;
+  const int64_t most =
+      options.halfPrecision ? mostSummed<gloo::float16>() : mostSummed<float>();
+  require(
+      !options.verify || !findBenchmark(options.name)->sums || summed <= most,
+      options.halfPrecision ? "--halfprecision: float16" : "float32",
+      " holds the sum of ", std::to_string(most),
+      " vectors exactly, not that of ", std::to_string(summed),
+      " (ranks times --inputs): sum fewer, or give --no-verify");
 }
 
 void validateWork(const Options& options) {
@@ -177,6 +207,8 @@ void validate(const Options& options) {
   validateShape(options);
   validateTransport(options);
   validateWork(options);
+  validateCount(options);
+  validateSums(options);
 }
 
 std::string availableTransports() {

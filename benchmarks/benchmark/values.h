@@ -17,19 +17,31 @@
 namespace benchmark {
 
 // How many different values each coordinate gives: few where the type cannot
-// hold large sums (float16: integers to 2048).
+// hold large sums. All integers to kExact are of the type.
 template <typename T>
 struct Moduli {
   static constexpr size_t kElement = 101, kRank = 31, kIteration = 97;
+  static constexpr size_t kExact = size_t{1} << 24;
 };
 template <>
 struct Moduli<gloo::float16> {
   static constexpr size_t kElement = 5, kRank = 3, kIteration = 3;
+  static constexpr size_t kExact = size_t{1} << 11;
 };
 
+// So many inputs have a sum that the type holds, whatever their values.
+template <typename T>
+constexpr int64_t mostSummed() {
+  using M = Moduli<T>;
+  constexpr size_t kLargest =
+      M::kElement - 1 + M::kRank - 1 + M::kIteration - 1;
+  return int64_t(M::kExact / kLargest);
+}
+
 // Elements after which the values repeat: vectors are written and compared in
-// blocks of this many.
-constexpr size_t kBlock = 1024;
+// blocks of this many. A prime: what lies a power of two from its place, as a
+// segment that was mixed up with another does, must not look right.
+constexpr size_t kBlock = 1021;
 
 template <typename T>
 T makeValue(double value) {

@@ -182,7 +182,7 @@ class Comparison:
         def run():
             return job.run(entrant.commands(ranks, options),
                            entrant.environment, timeout_s)
-        if entrant.name == "ours":
+        if entrant.name in programs.OURS:
             return run()
         try:
             return run()

@@ -200,7 +200,8 @@ def main():
         libgloo, tried = _libgloo_steps(arguments, budget_ms)
     except job.NotAvailable as error:
         sys.exit(f"rdma-compare: {error}")
-    print(f"tried once, p50 in us; * is compared\n{tried}\n", flush=True)
+    print(f"tried first, medians of {rdma_probe.ROUNDS} in us; * is compared\n"
+          f"{tried}\n", flush=True)
     steps = [*_perftest_steps(arguments.device, timeout_s),
              *_our_steps(arguments, budget_ms, timeout_s), *libgloo]
     rows, failed = _measure(steps, arguments.rounds)

@@ -38,21 +38,26 @@ class Timing(float):
 class Results:
     def __init__(self):
         self._samples = defaultdict(dict)
+        self._links = defaultdict(set)
 
     def add(self, entrant, row, number):
         """What a program printed in the round of that number."""
+        # Not by links: the rounds in which they were the quicker ones would
+        # count as a program of their own.
         key = (entrant.name, entrant.transport, row["mode"],
-               row["collective"], row["ranks"], row["bytes"], row["links"])
+               row["collective"], row["ranks"], row["bytes"])
         self._samples[key][number] = (row["p50_us"], row["min_us"])
+        self._links[key].update(row["links"].split("+"))
 
     def rows(self):
-        """One object per program, mode, collective, ranks and bytes."""
+        """One object per program, mode, collective, ranks and bytes, with the
+        links that were used in any round."""
         rows = []
         for key, samples in self._samples.items():
-            program, transport, mode, collective, ranks, size, links = key
+            program, transport, mode, collective, ranks, size = key
             rows.append({
                 "program": program, "transport": transport,
-                "links": links.split("+"), "mode": mode,
+                "links": sorted(self._links[key]), "mode": mode,
                 "collective": collective, "ranks": ranks, "bytes": size,
                 "p50_us": Timing({number: p50 for number, (p50, _)
                                   in samples.items()}),

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import unittest
+import unittest.mock
 import xml.dom.minidom
 
 DIRECTORY = sys.argv.pop(1)
@@ -17,6 +18,7 @@ import compare  # noqa: E402
 import job  # noqa: E402
 import perftest  # noqa: E402
 import programs  # noqa: E402
+import pytorch  # noqa: E402
 import results  # noqa: E402
 
 
@@ -110,6 +112,19 @@ class Report(unittest.TestCase):
         self.assertEqual(only["repetitions"], 3)
         self.assertEqual(only["links"], ["shm", "tcp"])
 
+    def test_rounds_over_other_links_are_not_left_out(self):
+        collected = results.Results()
+        entrant = programs.Entrant("ours", "auto", "x")
+        for number, (p50, links) in enumerate((
+                (1, "shm"), (9, "shm+tcp"), (7, "shm+tcp"))):
+            collected.add(entrant, {
+                "mode": "default", "collective": "allreduce", "ranks": 2,
+                "bytes": 4, "p50_us": p50, "min_us": p50, "links": links},
+                number)
+        rows = collected.rows()
+        self.assertEqual(results.lines_of(rows)["ours"][4], 7)
+        self.assertEqual([row["links"] for row in rows], [["shm", "tcp"]])
+
     def test_a_ratio_compares_times_of_the_same_round(self):
         # The machine is twice as slow from the third round on.
         ours = results.Timing({0: 6, 1: 6, 2: 12, 3: 12, 4: 12})
@@ -136,6 +151,28 @@ class Programs(unittest.TestCase):
     def test_one_that_was_not_built_is_not_available(self):
         with self.assertRaisesRegex(job.NotAvailable, "was not built"):
             job.run([["/nowhere/program"]], {}, 5)
+
+    def test_a_failure_of_ours_is_not_tried_again(self):
+        arguments = argparse.Namespace(
+            collectives=["allreduce"], sizes=[4], transport=["shm"], offset=0,
+            budget=1)
+        for name, tries in (("ours", 1), ("ours-shared", 1), ("openmpi", 2)):
+            with self.subTest(name=name):
+                comparison = compare.Comparison(arguments)
+                with unittest.mock.patch.object(
+                        job, "run",
+                        side_effect=[job.JobError("wrong result"), []]) as run:
+                    comparison._one(programs.Entrant(name, "shm", "x"), 2, 0,
+                                    unittest.mock.Mock())
+                self.assertEqual(run.call_count, tries)
+                self.assertEqual(comparison.ours_failed, tries == 1)
+
+    def test_pytorchs_programs_take_turns_at_being_first(self):
+        with unittest.mock.patch.object(job, "run", return_value=[]) as run, \
+                unittest.mock.patch.object(pytorch, "_say"):
+            pytorch._measure({"ours": "A", "libgloo": "B"}, 2, 3)
+        self.assertEqual("".join(call.args[0][0][0]
+                                 for call in run.call_args_list), "ABBAAB")
 
     def test_a_figure_of_perftest_that_is_no_number_is_a_failure(self):
         output = "header\n 8 1000 %s %s\n"

@@ -86,6 +86,27 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--ranks 2 --elements 0 allreduce", "--elements"},
         BadLine{"--ranks 2 --elements -1 allreduce", "--elements"},
         BadLine{"--ranks 2 --elements 1e99 allreduce", "--elements"},
+        BadLine{"--ranks 2 --elements 2147483648 allreduce_ring",
+                "at most 2147483647: its class counts elements"},
+        BadLine{"--ranks 2 --elements 2147483648 allreduce_local",
+                "at most 2147483647"},
+        BadLine{"--ranks 2 --elements 2147483648 allgather_ring",
+                "at most 2147483647"},
+        BadLine{"--ranks 2 --elements 2147483648 reduce_scatter",
+                "at most 2147483647"},
+        BadLine{"--ranks 2 --elements 536870912 pairwise_exchange",
+                "at most 536870911: its class counts bytes"},
+        BadLine{"--ranks 2 --halfprecision --elements 1073741824 "
+                "pairwise_exchange",
+                "at most 1073741823"},
+        BadLine{"--ranks 3 --inputs 86 --halfprecision allreduce",
+                "the sum of 256 vectors exactly, not that of 258"},
+        BadLine{"--ranks 3 --inputs 86 --halfprecision allreduce_ring",
+                "--halfprecision"},
+        BadLine{"-s 257 -r 0 --shared-path /x --halfprecision reduce",
+                "not that of 257"},
+        BadLine{"-s 65536 -r 0 --shared-path /x --inputs 2 allreduce",
+                "float32 holds the sum of 74235"},
         BadLine{"--ranks 2 --inputs 0 allreduce", "--inputs"},
         BadLine{"--ranks 2 --inputs 2 broadcast", "--inputs"},
         BadLine{"--ranks 2 --threads 0 allreduce", "--threads"},
@@ -132,6 +153,19 @@ TEST(CommandLine, TakesEveryOptionOfTheOriginal) {
   EXPECT_TRUE(options.halfPrecision);
   EXPECT_EQ(options.base, 4);
   EXPECT_EQ(options.name, "allreduce");
+}
+
+TEST(CommandLine, TakesAsMuchAsCanBeCountedAndChecked) {
+  for (const char* line :
+       {"--ranks 2 --elements 2147483647 allreduce_ring",
+        "--ranks 2 --elements 2147483648 allreduce",
+        "--ranks 2 --elements 536870911 pairwise_exchange",
+        "--ranks 2 --inputs 128 --halfprecision allreduce",
+        "--ranks 3 --inputs 86 --halfprecision --no-verify allreduce",
+        "--ranks 3 --inputs 86 --halfprecision allreduce_local",
+        "-s 257 -r 0 --shared-path /x --halfprecision broadcast"}) {
+    EXPECT_NO_THROW(parse(line)) << line;
+  }
 }
 
 TEST(CommandLine, BusyPollingIsSynchronous) {

@@ -105,6 +105,25 @@ class Probing(unittest.TestCase):
                      "after 15 s", "default bcube 110 *80.00"):
             self.assertIn(line, [" ".join(text.split()) for text in lines])
 
+    def test_one_lucky_try_does_not_make_the_fastest(self):
+        order = []
+
+        def run(mode):
+            order.append(mode)
+            if mode == "busy bcube":
+                raise job.JobError("not done after 15 s")
+            lucky = order.count(mode) == 1 and mode == "busy ring"
+            return [row("libgloo", "allreduce", mode, 4,
+                        10 if lucky else 30 if mode == "busy ring" else 20)]
+
+        probes = rdma_probe.probe_all(run)
+        self.assertEqual(order[:3], ["busy ring", "busy ring_chunked",
+                                     "busy halving_doubling"])
+        self.assertEqual(order.count("busy ring"), 3)
+        self.assertEqual(order.count("busy bcube"), 1)
+        self.assertEqual(probes[0].times, {4: 30})
+        self.assertNotIn("busy ring", rdma_probe.fastest(probes, (4,)))
+
     def test_nothing_may_complete(self):
         self.TIMES = {}
         probes = rdma_probe.probe_all(self.run_mode)

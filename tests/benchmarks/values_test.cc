@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace benchmark {
@@ -38,8 +39,7 @@ TYPED_TEST(ValuesTest, TheTrueSumPasses) {
 }
 
 TYPED_TEST(ValuesTest, EachWrongElementIsFound) {
-  for (const size_t wrong :
-       {size_t{0}, size_t{1023}, size_t{1024}, size_t{4999}}) {
+  for (const size_t wrong : {size_t{0}, kBlock - 1, kBlock, size_t{4999}}) {
     auto total = this->sum(5000, 1);
     total[wrong] += TypeParam(1);
     Checker<TypeParam> checker(this->kSize, this->kInputs, 1, false);
@@ -47,6 +47,33 @@ TYPED_TEST(ValuesTest, EachWrongElementIsFound) {
     EXPECT_NE(checker.errors().find("element " + std::to_string(wrong)),
               std::string::npos);
   }
+}
+
+// As by an algorithm that mixes up its segments.
+TYPED_TEST(ValuesTest, PartsThatChangedPlacesAreFound) {
+  for (size_t bytes = 64; bytes <= 65536; bytes *= 2) {
+    const auto part = std::ptrdiff_t(bytes / sizeof(TypeParam));
+    auto total = this->sum(size_t(part) * 2, 1);
+    std::rotate(total.begin(), total.begin() + part, total.end());
+    Checker<TypeParam> checker(this->kSize, this->kInputs, 1, false);
+    checker.isSum(total);
+    EXPECT_NE(checker.errors(), "") << bytes;
+  }
+}
+
+// The largest values that an input may have.
+TYPED_TEST(ValuesTest, TheSumOfAsManyAsMayBeIsExact) {
+  using M = Moduli<TypeParam>;
+  const double each = inputValue<TypeParam>(0, M::kRank - 1, M::kElement - 1,
+                                            M::kIteration - 1);
+  auto total = makeValue<TypeParam>(each - 1);
+  for (int64_t i = 1; i < mostSummed<TypeParam>(); i++) {
+    total += makeValue<TypeParam>(each);
+  }
+  const double most = each * double(mostSummed<TypeParam>());
+  EXPECT_TRUE(total == makeValue<TypeParam>(most - 1));
+  EXPECT_FALSE(total == makeValue<TypeParam>(most));
+  EXPECT_GT(most + each, double(M::kExact));
 }
 
 TYPED_TEST(ValuesTest, TheResultOfThePreviousIterationIsWrong) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs each benchmark that the program has, with messages that are not copied, and
-# fails unless rank 0 says of each that its results were verified.
+# fails unless rank 0 says of each that has results that they were verified.
 #
 #   every_benchmark.sh [--half 0|1] BENCHMARK OPTION...
 #
@@ -28,11 +28,15 @@ for name in $names; do
     --warmup-iters 0 --iteration-count 2 --json "$report" "$name" >/dev/null
   # Only rank 0 reports.
   if [[ " $* " != *' -r 1 '* ]]; then
-    if ! grep -q '"verified": true' "$report" || ! grep -q "\"$name\"" "$report"; then
-      echo "$name: not verified" >&2
+    case $name in
+      barrier* | pairwise_exchange) verified=false ;; # nothing to check
+      *) verified=true ;;
+    esac
+    if ! grep -q "\"verified\": $verified" "$report" || ! grep -q "\"$name\"" "$report"; then
+      echo "$name: its report has no 'verified: $verified'" >&2
       exit 1
     fi
   fi
 done
-echo "$run benchmarks of $((number - 10)), each verified"
+echo "$run benchmarks of $((number - 10)), each verified that has results"
 ((run > 0)) || { echo "--help lists none" >&2; exit 1; }

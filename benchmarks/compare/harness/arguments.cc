@@ -64,6 +64,10 @@ void set(Arguments& arguments, const std::string& name,
   } else if (name == "--sizes") {
     for (const auto& part : split(value)) {
       arguments.sizes.push_back(number(part));
+      if (arguments.sizes.back() == 0) {
+        throw std::runtime_error(
+            "--sizes: there is nothing to measure at 0 bytes; give 1 or more");
+      }
     }
   } else {
     throw std::runtime_error("unknown option '" + name + "'");

@@ -7,7 +7,10 @@
 namespace measure {
 namespace {
 
-constexpr size_t kPattern = 128;  // elements after which values repeat
+// Elements after which values repeat. A prime: what lies a power of two from
+// its place, as a segment that was mixed up with another does, must not look
+// right.
+constexpr size_t kPattern = 127;
 
 constexpr std::array<const char*, 8> kCollectives = {
     "allreduce",      "reduce",   "broadcast", "allgather",

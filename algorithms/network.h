@@ -1,6 +1,8 @@
 // What a network costs: the parameters of the cost model and the simulator.
 #pragma once
 
+#include <algorithm>
+
 #include "gloo/config.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -37,8 +39,13 @@ struct NetworkParameters {
   double reducePerByte = 0;
   double copyPerByte = 0;
 
-  bool sharesProcessors() const {
-    return coresPerHost > 0 && coresPerHost < ranksPerHost;
+  // Of a job of `size`: how many are on the rank's host. The last host may have
+  // fewer than others.
+  int ranksBeside(int rank, int size) const {
+    return std::min(ranksPerHost, size - rank / ranksPerHost * ranksPerHost);
+  }
+  bool sharesProcessor(int rank, int size) const {
+    return coresPerHost > 0 && coresPerHost < ranksBeside(rank, size);
   }
 };
 

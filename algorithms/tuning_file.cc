@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -267,19 +268,31 @@ void lendTable(std::map<Collective, Table>& best, Collective from,
   }
 }
 
+// How far a number of ranks is from another, as the ratio of the larger one to
+// the smaller. In whole numbers: logarithms of equal ratios may differ in their
+// last bit, and all ranks are to choose the same, whatever their library.
+struct Distance {
+  int64_t larger = 1;
+  int64_t smaller = 1;
+
+  Distance(int a, int b) : larger(std::max(a, b)), smaller(std::min(a, b)) {}
+  bool operator<(const Distance& other) const {
+    return larger * other.smaller < other.larger * smaller;
+  }
+};
+
 }  // namespace
 
 void applyTuningFile(const std::string& text, const std::string& transport,
                      int size, Tuning& tuning) {
   const std::vector<Entry> entries = entriesOf(text);
-  // Of so many ranks or, if there are none, the next larger or smaller number.
-  const auto distance = [&](const Entry& entry) {
-    return std::abs(std::log2(double(entry.ranks) / size));
-  };
+  // Of so many ranks or, if there are none, the next larger or smaller number;
+  // of two that are as near, the first in the file.
   const Entry* nearest = nullptr;
   for (const Entry& entry : entries) {
     if (entry.transport == transport &&
-        (nearest == nullptr || distance(entry) < distance(*nearest))) {
+        (nearest == nullptr ||
+         Distance(entry.ranks, size) < Distance(nearest->ranks, size))) {
       nearest = &entry;
     }
   }

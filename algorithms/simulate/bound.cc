@@ -11,6 +11,23 @@ double alphaOf(const LinkParameters& link) {
   return link.latency + 2 * link.overhead;
 }
 
+// Of a byte that a rank sends or receives, whichever is less.
+double leastPerByte(const LinkParameters& link) {
+  const double part =
+      link.byProcessor ? std::min(link.sending, 2 - link.sending) : 1;
+  return part * link.gapPerByte;
+}
+
+// The same of a rank that has both links, over any of them or over both at
+// once: one processor moves a byte at a time, but a port does not wait.
+double leastPerByte(const LinkParameters& a, const LinkParameters& b) {
+  const double first = leastPerByte(a);
+  const double second = leastPerByte(b);
+  const double both = first + second;
+  return (a.byProcessor && b.byProcessor) || both == 0 ? std::min(first, second)
+                                                       : first * second / both;
+}
+
 // What one of n ranks has to send or receive, as a part of all bytes.
 double leastMoved(Collective collective, double n) {
   switch (collective) {
@@ -76,7 +93,7 @@ Bound lowerBound(Collective collective, int size, size_t bytes,
   const LinkParameters& between = network.between;
   if (network.ranksPerHost == 1) {
     bound.latency = ceilLog2(size) * alphaOf(between);
-    bound.bandwidth = leastMoved(collective, n) * all * between.gapPerByte;
+    bound.bandwidth = leastMoved(collective, n) * all * leastPerByte(between);
     return bound;
   }
   const LinkParameters& inside = network.inside;
@@ -95,8 +112,7 @@ Bound lowerBound(Collective collective, int size, size_t bytes,
       levels * alphaOf(between));
   bound.bandwidth =
       std::max(leastMoved(collective, n) * all *
-                   (one ? inside.gapPerByte
-                        : std::min(inside.gapPerByte, between.gapPerByte)),
+                   (one ? leastPerByte(inside) : leastPerByte(inside, between)),
                leastMovedByHost(collective, n, perHost, fewest) * all *
                    between.gapPerByte);
   return bound;

@@ -16,7 +16,8 @@ namespace algorithms::simulate {
 // - latency: ceil(log2 n) messages one after the other, where a rank has one
 //   under way at a time. (Where a network allows more, an algorithm whose
 //   messages overlap can be below it.)
-// - bandwidth: what one rank has to send or receive, at G a byte;
+// - bandwidth: what one rank has to send or receive, at G a byte; where the
+//   processors move the bytes, at what the cheaper of both ends takes;
 // - reduction: what has to be reduced, shared evenly: (n - 1) / n of the
 // vector.
 struct Bound {
@@ -31,8 +32,8 @@ struct Bound {
 
 // `bytes` as sharedBytes() gives it: of the vector, or of all ranks' blocks
 // together; of the v-collectives with blocks of equal size. Of a network of
-// hosts the terms are those of ranks with the faster of both links and those of
-// whole hosts with the slower one, whichever is more.
+// hosts the terms are those of ranks, which may use both links at once, and
+// those of whole hosts with the link between them, whichever is more.
 Bound lowerBound(Collective collective, int size, size_t bytes,
                  const NetworkParameters& network);
 

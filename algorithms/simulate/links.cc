@@ -42,6 +42,7 @@ double secondsOf(Tick ticks) {
 
 Links::Links(const Scenario& scenario)
     : network_(scenario.network),
+      size_(scenario.job.size),
       slowRank_(scenario.slowRank),
       slowFactor_(scenario.slowFactor) {
   checkLink(network_.between);
@@ -87,7 +88,8 @@ Tick Links::copying(int rank, size_t bytes) const {
 }
 
 Tick Links::local(int rank, double seconds) const {
-  const double step = network_.sharesProcessors() ? network_.localStep : 0;
+  const double step =
+      network_.sharesProcessor(rank, size_) ? network_.localStep : 0;
   return ticksOf((step + seconds) * factor(rank));
 }
 

@@ -70,6 +70,7 @@ class Links {
   }
 
   const NetworkParameters network_;
+  const int size_;
   const int slowRank_;
   const double slowFactor_;
   // When each is free again.

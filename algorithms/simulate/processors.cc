@@ -27,22 +27,27 @@ std::vector<int> scattered(int size) {
 
 Processors::Processors(const Scenario& scenario)
     : ranksPerHost_(scenario.network.ranksPerHost),
-      cores_(scenario.network.sharesProcessors() ? scenario.network.coresPerHost
-                                                 : 0),
+      // No host has more ranks than the first.
+      cores_(scenario.network.sharesProcessor(0, scenario.job.size)
+                 ? scenario.network.coresPerHost
+                 : 0),
       switching_(ticksOf(scenario.network.switching)) {
   if (cores_ == 0) {
     return;
   }
   const int size = scenario.job.size;
-  waits_.resize(static_cast<size_t>(size), true);
+  waits_.resize(static_cast<size_t>(size));
   places_.resize(static_cast<size_t>(size));
   for (int first = 0; first < size; first += ranksPerHost_) {
     Host host;
+    host.shared = scenario.network.sharesProcessor(first, size);
     host.free = cores_;
     host.since = -switching_;
-    for (const int index : scattered(std::min(size - first, ranksPerHost_))) {
+    for (const int index :
+         scattered(scenario.network.ranksBeside(first, size))) {
       places_[static_cast<size_t>(first + index)] =
           static_cast<int>(host.circle.size());
+      waits_[static_cast<size_t>(first + index)] = host.shared;
       host.circle.push_back(first + index);
     }
     host.last = static_cast<int>(host.circle.size()) - 1;
@@ -92,7 +97,7 @@ bool Processors::take(const Turn& turn) {
 }
 
 void Processors::yield(int rank, Tick now) {
-  if (cores_ == 0) {
+  if (cores_ == 0 || !hostOf(rank).shared) {
     return;
   }
   Host& host = hostOf(rank);
@@ -108,7 +113,7 @@ std::optional<Processors::Turn> Processors::next(int rank, Tick now) const {
     return std::nullopt;
   }
   const Host& host = hostOf(rank);
-  if (host.free == 0 || host.wanting.empty()) {
+  if (!host.shared || host.free == 0 || host.wanting.empty()) {
     return std::nullopt;
   }
   const auto after = host.wanting.lower_bound(askedAt(host, now).place);

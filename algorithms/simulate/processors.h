@@ -44,6 +44,7 @@ class Processors {
  private:
   struct Host {
     std::vector<int> circle;  // its ranks, as they are asked
+    bool shared = false;      // it has more of them than processors
     int free = 0;             // processors
     uint32_t changes = 0;
     int last = 0;           // who was asked last, by place in the circle,
@@ -70,7 +71,7 @@ class Processors {
   Turn turnOf(const Host& host, int place, Tick now) const;
 
   const int ranksPerHost_;
-  const int cores_;  // of a host; 0: one for each rank
+  const int cores_;  // of a host; 0: one for each rank, on all hosts
   const Tick switching_;
   std::vector<Host> hosts_;
   std::vector<int> places_;  // by rank

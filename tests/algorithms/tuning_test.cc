@@ -121,6 +121,30 @@ TEST(Tuning, ParametersOfTheNearestNumberOfRanksButNoTable) {
   EXPECT_TRUE(applied(text, "tcp", 8).best.empty());
 }
 
+// Whose logarithms differ in the last bit, some in one direction and some in
+// the other.
+TEST(Tuning, OfTwoThatAreAsNearTheFirstInTheFile) {
+  for (int low = 1; low < 12; low++) {
+    for (int factor = 2; factor < 12; factor++) {
+      for (int more = 1; more < factor; more++) {
+        // low * more^2 : low * more * factor : low * factor^2
+        const std::string a = network("tcp", low * more * more);
+        std::string b = network("tcp", low * factor * factor);
+        b.replace(b.find("1e-5"), 4, "9e-5");
+        const int size = low * more * factor;
+        EXPECT_EQ(
+            1e-5,
+            applied(file(a + "," + b), "tcp", size).network.inside.latency)
+            << low * more * more << ", " << size;
+        EXPECT_EQ(
+            9e-5,
+            applied(file(b + "," + a), "tcp", size).network.inside.latency)
+            << low * more * more << ", " << size;
+      }
+    }
+  }
+}
+
 // ---- Collectives in memory that all ranks have mapped. ----
 
 constexpr const char* kDirect = R"(, "direct": {

@@ -80,6 +80,13 @@ class GlooInfo(unittest.TestCase):
                     self.assertLessEqual(left["first_seconds"],
                                          left["last_seconds"])
 
+    def test_what_not_all_ranks_know_is_cut_into_segments(self):
+        segments = {row["collective"]: row["segment_bytes"] for row in
+                    self.decisions("--ranks", "4", "--transport", "tcp")}
+        for collective in "gatherv", "alltoallv":
+            self.assertEqual(segments[collective], 196352)
+        self.assertEqual(segments["barrier"], 0)
+
     def test_says_what_runs_direct_and_which_cores_count(self):
         def told(*arguments):
             result = run("--algorithms", "--json", *arguments)

@@ -289,6 +289,21 @@ class GlooSimulate(unittest.TestCase):
         file.write_text(json.dumps([{**slow, "algorithm": "flat"}, fast]))
         self.assertRegex(run("--check", file).stdout, r"(?m)^1 pairs")
 
+    def test_rows_to_check_are_of_one_float32_call(self):
+        file = self.folder / "measured.json"
+        good = {"collective": "allreduce", "us": 1000, "ranks": 4,
+                "bytes": 1024, "inputs": 1, "threads": 1, "type": "float32"}
+        rows = [{**good, "algorithm": "flat"},
+                {**good, "algorithm": "ring", "us": 1}]
+        file.write_text(json.dumps(rows))
+        self.assertRegex(run("--check", file).stdout, r"(?m)^1 pairs")
+        for key, value in ("inputs", 2), ("threads", 2), ("type", "float16"):
+            with self.subTest(key=key):
+                file.write_text(json.dumps([rows[0], {**rows[1], key: value}]))
+                result = run("--check", file)
+                self.assertEqual(result.returncode, 1, result.stdout)
+                self.assertRegex(result.stderr, f"json: row 2: {key} is ")
+
     def test_the_documents_are_what_it_makes(self):
         result = run("--docs", self.folder)
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -62,8 +62,10 @@ class Decisions {
   Range at(Collective collective, size_t bytes) const {
     const Choice choice = selection_.choose(
         collective, setting_, bytes, nullptr, kMaxSegment, sizeof(float));
-    const size_t segment =
-        choice.segmentBytes < bytes ? choice.segmentBytes : 0;
+    // Where not all ranks know the size, any block may be longer.
+    const bool cut = hasSizes(collective) ? choice.segmentBytes < bytes
+                                          : collective != Collective::kBarrier;
+    const size_t segment = cut ? choice.segmentBytes : 0;
     return {bytes,   bytes,          choice.algorithm,
             segment, choice.seconds, choice.seconds};
   }

@@ -51,8 +51,24 @@ size_t wholeOf(const nlohmann::json& row, const char* key, size_t least,
                                             " to ", most));
 }
 
+// A measurement of something else says nothing of the order that is predicted.
+void requireOneFloatCall(const nlohmann::json& row) {
+  const std::tuple<const char*, nlohmann::json, const char*> wanted[] = {
+      {"inputs", 1, "--inputs"},
+      {"threads", 1, "--threads"},
+      {"type", "float32", "--halfprecision"}};
+  for (const auto& [key, value, option] : wanted) {
+    if (row.contains(key) && row.at(key) != value) {
+      throw std::runtime_error(gloo::MakeString(
+          key, " is ", row.at(key).dump(), ", but what is predicted is one ",
+          "call at a time of one float32 vector: measure without ", option));
+    }
+  }
+}
+
 void take(const nlohmann::json& row,
           std::map<Call, std::vector<Timed>>& calls) {
+  requireOneFloatCall(row);
   const std::string collective = valueOf(row, "collective", "benchmark");
   const std::string name = row.at("algorithm");
   const auto* algorithm =

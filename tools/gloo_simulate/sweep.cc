@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "algorithms/action_stream.h"
 #include "algorithms/simulate/bound.h"
 #include "gloo/common/error.h"
 #include "gloo/common/string.h"
@@ -53,7 +54,7 @@ class Sweep {
     const size_t elementSize = scenario.job.options.elementSize;
     const auto choice =
         selection.choose(options_.collective, setting, known, nullptr,
-                         kMaxSegmentBytes, elementSize);
+                         maxSegmentBytes(), elementSize);
     for (const AlgorithmInfo& info : infos) {
       const bool chosen = &info == choice.algorithm;
       if (options_.algorithm == "auto" ? !chosen
@@ -70,9 +71,14 @@ class Sweep {
         continue;
       }
       const auto estimate = selection.estimate(info, setting, known,
-                                               kMaxSegmentBytes, elementSize);
+                                               maxSegmentBytes(), elementSize);
       add(estimate, setting, bytes, chosen);
     }
+  }
+
+  // Who asks for longer segments allows them.
+  size_t maxSegmentBytes() const {
+    return std::max(kMaxSegmentBytes, options_.segmentBytes);
   }
 
   // What all ranks know of it, which is what a choice may depend on.
@@ -94,11 +100,9 @@ class Sweep {
     scenario.job.options.stripBytes = choice.stripBytes;
     scenario.job.options.window =
         options_.window != 0 ? options_.window : choice.window;
-    if (const double actions = actionsOf(scenario);
-        actions > options_.mostActions) {
+    if (takesMore(scenario, options_.mostActions)) {
       note_(MakeString(info.name, " is left out for ", ranks, " ranks and ",
-                       bytes, " bytes: about ",
-                       static_cast<int64_t>(actions / 1e6),
+                       bytes, " bytes: more than ", options_.mostActions / 1e6,
                        " million actions (--most-actions)"));
       return;
     }
@@ -128,18 +132,44 @@ class Sweep {
                                              : 1);
   }
 
-  // About how many actions it takes: those of one segment, and one more for
-  // each further segment of the busiest rank.
-  static double actionsOf(const simulate::Scenario& scenario) {
+  // Whether it takes more actions: messages sent, messages received, copies and
+  // reductions, segment by segment. A step of no bytes counts as well: it is
+  // none, but has to be looked at.
+  static bool takesMore(const simulate::Scenario& scenario, double most) {
     const algorithms::verify::Job& job = scenario.job;
-    double steps = 0;
+    double actions = 0;
     for (int rank = 0; rank < job.size; rank++) {
-      steps += job.algorithm->schedule(job.setting(rank)).steps();
+      actions += job.algorithm->schedule(job.setting(rank)).steps();
     }
-    const double moved = job.algorithm->work(job.setting(job.root)).moved;
-    return steps + job.size * moved *
-                       static_cast<double>(totalBytes(scenario)) /
-                       static_cast<double>(job.options.segmentBytes);
+    for (int rank = 0; rank < job.size && actions <= most; rank++) {
+      const auto schedule = job.algorithm->schedule(job.setting(rank));
+      const algorithms::Layouts layouts = job.layouts(rank);
+      for (int i = 0; i < schedule.steps() && actions <= most; i++) {
+        actions += furtherActions(schedule.step(i), layouts, job.options);
+      }
+    }
+    return actions > most;
+  }
+
+  // Those of a step, less one.
+  static double furtherActions(const algorithms::Step& step,
+                               const algorithms::Layouts& layouts,
+                               const algorithms::ExpandOptions& options) {
+    using algorithms::StepKind;
+    if (step.kind == StepKind::kIdle) {
+      return 0;
+    }
+    const algorithms::Blocks& blocks =
+        step.kind == StepKind::kSend ? step.source : step.target;
+    const size_t longest =
+        std::max<size_t>(1, options.segmentBytes / options.elementSize);
+    size_t actions = 0;
+    for (const algorithms::Piece& piece :
+         piecesOf(layoutOf(layouts, blocks.area), blocks)) {
+      actions += algorithms::ceilDivide(piece.elements, longest);
+    }
+    actions *= step.kind == StepKind::kRecvReduce ? 2 : 1;
+    return static_cast<double>(std::max<size_t>(1, actions) - 1);
   }
 
   int roundsOf(const AlgorithmInfo& info, const algorithms::Setting& s) {

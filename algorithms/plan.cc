@@ -138,6 +138,7 @@ Plan::Plan(const Request& request, int rank, int size,
       request_(request),
       sendOffsets_(copyOf(request.counts.sendOffsets, size)),
       recvOffsets_(copyOf(request.counts.recvOffsets, size)),
+      forced_(request.forced != nullptr ? request.forced : ""),
       program_(makeProgram(rank, selection)),
       longInput_(extentOfMessages(program_, Memory::kInput, eagerBytes)),
       longOutput_(extentOfMessages(program_, Memory::kOutput, eagerBytes)),
@@ -167,6 +168,9 @@ Program Plan::makeProgram(int rank, const Selection& selection) {
   }
   if (!recvOffsets_.empty()) {
     request_.counts.recvOffsets = recvOffsets_.data();
+  }
+  if (request_.forced != nullptr) {
+    request_.forced = forced_.c_str();
   }
   const Setting setting{rank, size_, request_.root, request_.radix,
                         selection.hosts()};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "algorithms/catalogue.h"
@@ -14,8 +15,8 @@
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
 
-// What a plan depends on, apart from the context. Borrows `forced` (a literal)
-// and the offsets.
+// What a plan depends on, apart from the context. Borrows `forced` and the
+// offsets.
 struct Request {
   Collective collective = Collective::kBarrier;
   internal::ElementType type = internal::ElementType::kUnknown;
@@ -101,6 +102,8 @@ class Plan {
   Request request_;
   std::vector<size_t> sendOffsets_;
   std::vector<size_t> recvOffsets_;
+  // The caller's may lie in a library that is unloaded before the plan goes.
+  const std::string forced_;
   const AlgorithmInfo* algorithm_ = nullptr;
   size_t inputBytes_ = 0;
   size_t outputBytes_ = 0;

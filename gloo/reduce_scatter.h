@@ -24,7 +24,8 @@ class ReduceScatterOptions : public internal::CollectiveOptions {
   // P parts, in the order of the ranks that get them.
   using CollectiveOptions::setInput;
   // With an input: this rank's part. Without one: in place, P parts; the result
-  // is at the front of them, and what follows is undefined.
+  // is at the front of them, and what follows is undefined. The output may be
+  // the beginning of the input: then as without one.
   using CollectiveOptions::setOutput;
 
   using CollectiveOptions::setMaxSegmentSize;

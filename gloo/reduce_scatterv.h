@@ -30,7 +30,8 @@ class ReduceScattervOptions : public internal::CollectiveOptions {
     setCountedInput<T>(std::move(buffer), counts);
   }
 
-  // With an input: this rank's part.
+  // With an input: this rank's part. It may be the beginning of the input: then
+  // as without one.
   using CollectiveOptions::setOutput;
   // Without one: in place. The result is at the front of the vector; what
   // follows is undefined.

@@ -39,10 +39,10 @@ class Deadline {
     if (never()) {
       return std::chrono::milliseconds::max();
     }
-    const auto left = at_ - Clock::now();
-    return left <= left.zero()
+    const auto now = Clock::now();
+    return at_ <= now  // first: time_point::min() - now would overflow
                ? std::chrono::milliseconds::zero()
-               : std::chrono::ceil<std::chrono::milliseconds>(left);
+               : std::chrono::ceil<std::chrono::milliseconds>(at_ - now);
   }
 
  private:

@@ -127,11 +127,17 @@ std::optional<uint64_t> readNumber(const char* variable, uint64_t least,
 
 }  // namespace
 
+LogLevel log_detail::levelOfEnvironment() {
+  LogLevel level = Environment().logLevel;
+  read("GLOO_LOG_LEVEL", level);
+  return level;
+}
+
 Environment Environment::fromEnvironment() {
   constexpr uint64_t kMaxSpinUs = 1000000;
   constexpr uint64_t kMaxInt = std::numeric_limits<int>::max();
   Environment result;
-  read("GLOO_LOG_LEVEL", result.logLevel);
+  result.logLevel = log_detail::levelOfEnvironment();
   read("GLOO_DISABLE_CONNECTION_RETRIES", result.disableConnectionRetries);
   read("GLOO_ENABLE_STORE_V2_API", result.enableStoreV2Api);
   read("GLOO_ENABLE_RANK_AS_SEQUENCE_NUMBER",

@@ -84,4 +84,9 @@ struct GLOO_API Environment {
   std::string store;
 };
 
+namespace log_detail {
+// Of GLOO_LOG_LEVEL alone: the others' warnings ask for the level.
+LogLevel levelOfEnvironment();
+}  // namespace log_detail
+
 GLOO_NAMESPACE_END

@@ -12,6 +12,20 @@ namespace {
 
 std::atomic<LogLevel> currentLevel{LogLevel::UNSET};
 
+// While this lives, the thread reads the environment for the level.
+class Reading {
+ public:
+  Reading() { now_ = true; }
+  ~Reading() { now_ = false; }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+  static bool now() { return now_; }
+
+ private:
+  static thread_local bool now_;
+};
+thread_local bool Reading::now_ = false;
+
 const char* levelName(LogLevel level) {
   switch (level) {
     case LogLevel::ERROR:
@@ -40,19 +54,23 @@ std::string enforceText(const char* file, int line, const char* condition,
 
 LogLevel logLevel() {
   // Relaxed: the level guards no other data.
-  const LogLevel level = currentLevel.load(std::memory_order_relaxed);
+  LogLevel level = currentLevel.load(std::memory_order_relaxed);
   if (level != LogLevel::UNSET) {
     return level;
   }
-  // What is read may be warned about, which asks for the level again.
-  currentLevel.store(LogLevel::WARN, std::memory_order_relaxed);
+  if (Reading::now()) {
+    return LogLevel::WARN;  // what is read is being warned about
+  }
   try {
-    const LogLevel wanted = Environment::fromEnvironment().logLevel;
-    currentLevel.store(wanted, std::memory_order_relaxed);
-    return wanted;
+    const Reading reading;
+    const LogLevel wanted = log_detail::levelOfEnvironment();
+    // What another thread has set meanwhile stays.
+    return currentLevel.compare_exchange_strong(level, wanted,
+                                                std::memory_order_relaxed)
+               ? wanted
+               : level;
   } catch (const std::bad_alloc&) {
     // Whoever logs may be handling just that: the next message looks again.
-    currentLevel.store(LogLevel::UNSET, std::memory_order_relaxed);
     return LogLevel::WARN;
   }
 }

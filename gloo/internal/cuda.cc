@@ -5,10 +5,11 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <mutex>
+#include <cstring>
+#include <memory>
 
 #include "gloo/common/string.h"
-#include "gloo/internal/fork.h"
+#include "gloo/internal/loader.h"
 
 #if GLOO_CHECK_CUDA_HEADER
 #include <cuda.h>
@@ -78,16 +79,31 @@ CudaDriver::Address addressOf(const void* ptr) {
   return reinterpret_cast<uintptr_t>(ptr);
 }
 
-// How many libraries the process has ever loaded.
-unsigned long long librariesLoaded() {
-  unsigned long long count = 0;
-  ::dl_iterate_phdr(
-      [](dl_phdr_info* info, size_t, void* to) {
-        *static_cast<unsigned long long*>(to) = info->dlpi_adds;
-        return 1;
-      },
-      &count);
-  return count;
+// A look at the libraries that the process has loaded.
+struct Libraries {
+  unsigned long long known = 0;  // as many at the last look
+  unsigned long long ever = 0;   // have been loaded
+  bool haveDriver = false;       // not looked for if there is nothing new
+};
+
+int see(dl_phdr_info* info, size_t /*bytes*/, void* to) {
+  auto& libraries = *static_cast<Libraries*>(to);
+  libraries.ever = info->dlpi_adds;
+  if (libraries.ever == libraries.known) {
+    return 1;
+  }
+  const char* const slash = std::strrchr(info->dlpi_name, '/');
+  const char* const name = slash != nullptr ? slash + 1 : info->dlpi_name;
+  libraries.haveDriver = std::strncmp(name, "libcuda.so", 10) == 0;
+  return libraries.haveDriver ? 1 : 0;
+}
+
+Libraries librariesSince(unsigned long long known) {
+  Libraries libraries;
+  libraries.known = known;
+  const LoaderLock lock;
+  ::dl_iterate_phdr(&see, &libraries);
+  return libraries;
 }
 
 template <typename F>
@@ -117,28 +133,35 @@ bool resolve(void* library, CudaDriver& d) {
 
 std::atomic<const CudaDriver*> replaced{nullptr};
 std::atomic<const CudaDriver*> loaded{nullptr};
-std::atomic<unsigned long long> lookedAt{0};  // librariesLoaded() at a look
+std::atomic<unsigned long long> lookedAt{0};  // Libraries::ever at a look
 
-// By one thread of a process at a time.
-struct Looking {
-  std::mutex mutex;
-};
-
-// Looks whether the process has loaded the driver; keeps it loaded if so.
-const CudaDriver* look() {
-  static CudaDriver driver;
-  const std::lock_guard<std::mutex> lock(instanceOfProcess<Looking>().mutex);
-  if (const CudaDriver* found = loaded.load(std::memory_order_relaxed)) {
-    return found;
-  }
-  const unsigned long long libraries = librariesLoaded();
+// Takes the driver, if the process has loaded it, and keeps it loaded. Of
+// threads that come at once one does: the others wait for none of them.
+const CudaDriver* take() {
+  auto driver = std::make_unique<CudaDriver>();
+  const LoaderLock lock;
   void* const library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  if (library != nullptr && resolve(library, driver)) {
-    loaded.store(&driver, std::memory_order_release);
-    return &driver;
+  const CudaDriver* first = nullptr;
+  if (library != nullptr && resolve(library, *driver) &&
+      loaded.compare_exchange_strong(first, driver.get(),
+                                     std::memory_order_acq_rel)) {
+    return driver.release();
   }
-  lookedAt.store(libraries, std::memory_order_relaxed);
-  return nullptr;
+  if (library != nullptr) {
+    ::dlclose(library);
+  }
+  return first;
+}
+
+// Null: there is no driver, or one that lacks what is needed, as a stub does.
+const CudaDriver* look() {
+  const Libraries libraries =
+      librariesSince(lookedAt.load(std::memory_order_relaxed));
+  const CudaDriver* const driver = libraries.haveDriver ? take() : nullptr;
+  if (driver == nullptr) {
+    lookedAt.store(libraries.ever, std::memory_order_relaxed);
+  }
+  return driver;
 }
 
 std::string errorText(const CudaDriver& driver, const char* call, int error) {
@@ -243,9 +266,7 @@ const CudaDriver* cudaDriver() {
       return driver;
     }
   }
-  // Nothing new since the last look.
-  return lookedAt.load(std::memory_order_relaxed) == librariesLoaded() ? nullptr
-                                                                       : look();
+  return look();
 }
 
 void replaceCudaDriver(const CudaDriver* driver) {

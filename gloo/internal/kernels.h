@@ -97,7 +97,9 @@ constexpr bool isComplex(ElementType type) {
 // integers wrap around; float16 and bfloat16 are computed as float and rounded
 // once, to nearest even; every NaN result is the positive quiet NaN without
 // payload; minimum and maximum are NaN if either operand is, and -0 < +0. A
-// complex product is (ac - bd) + (ad + bc)i, each operation rounded.
+// complex product is (ac - bd) + (ad + bc)i, each operation rounded. The
+// calling thread's rounding mode and flushing of subnormals to zero (MXCSR,
+// FPCR) count as operands: ranks get the same bits where all have set the same.
 using Kernel = void (*)(void* c, const void* a, const void* b, size_t elements,
                         void* also);
 

@@ -35,15 +35,17 @@ class Vectors {
     pointers_.clear();
   }
   void add(Vector vector) {
-    if (size_++ == 0) {
+    if (size_ == 0) {
       first_ = vector;
-      return;
+    } else {
+      // First what may throw: it leaves the list as it was.
+      pointers_.resize(size_ + 1);
+      rest_.resize(size_);
+      pointers_.front() = first_.data;
+      pointers_.back() = vector.data;
+      rest_.back() = vector;
     }
-    if (rest_.empty()) {
-      pointers_.push_back(first_.data);
-    }
-    rest_.push_back(vector);
-    pointers_.push_back(vector.data);
+    size_++;
   }
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }

@@ -122,8 +122,16 @@ class GLOO_API UnboundBuffer {
   static std::chrono::steady_clock::time_point toSteady(
       std::chrono::time_point<Clock, Duration> deadline) {
     using Steady = std::chrono::steady_clock;
+    // The extremes of a clock cannot be told from now in any integer.
+    using Seconds = std::chrono::duration<long double>;
+    constexpr Seconds kFar = std::chrono::hours(24 * 365 * 10);
+    const Seconds left = Seconds(deadline.time_since_epoch()) -
+                         Seconds(Clock::now().time_since_epoch());
+    if (left > kFar) {
+      return Steady::time_point::max();  // never
+    }
     return Steady::now() + std::chrono::duration_cast<Steady::duration>(
-                               deadline - Clock::now());
+                               left > -kFar ? left : -kFar);
   }
 };
 

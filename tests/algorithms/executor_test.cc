@@ -43,6 +43,29 @@ Arguments sumArguments(const std::vector<int64_t>& in,
   return arguments;
 }
 
+// Of a library that is gone when the plan is looked at again.
+TEST(Plan, NeedsNoNameOfTheCallersAfterwards) {
+  const Selection selection(NetworkParameters(), 2);
+  std::string name = "ring";
+  const Plan plan(sumRequest(name.data(), 100), 0, 2, selection, 0);
+  EXPECT_EQ("ring", plan.algorithm().name);
+  name = "????";
+  EXPECT_TRUE(plan.serves(sumRequest("ring", 100)));
+  EXPECT_FALSE(plan.serves(sumRequest(name.data(), 100)));
+  EXPECT_FALSE(plan.serves(sumRequest(nullptr, 100)));
+}
+
+TEST(Plan, NamesAnAlgorithmThatThereIsNot) {
+  const Selection selection(NetworkParameters(), 2);
+  try {
+    const Plan plan(sumRequest("rung", 100), 0, 2, selection, 0);
+    FAIL() << "nothing was thrown";
+  } catch (const InvalidOperationException& error) {
+    EXPECT_NE(std::string(error.what()).find("rung"), std::string::npos)
+        << error.what();
+  }
+}
+
 void expectSums(Ranks& ranks, const Request& request) {
   const auto n = static_cast<int64_t>(ranks.size());
   ranks.run([&](int rank, State& state) {

@@ -145,6 +145,21 @@ TEST_F(CollectivesForkTest,
   halts_.planning.goOn();
 }
 
+// A vector is set under a lock of the dynamic loader.
+TEST_F(CollectivesForkTest, OptionsAreMadeWhileAThreadOfTheParentMakesSome) {
+  int value = 0;
+  const auto make = [&] {
+    AllreduceOptions opts(std::make_shared<Context>(0, 1));
+    for (int i = 0; i < 100; i++) {
+      opts.setOutput(&value, 1);
+    }
+    return true;
+  };
+  for (int i = 0; i < 5 && !HasFailure(); i++) {
+    EXPECT_TRUE(test::holdsInChildrenWhile(make, make));
+  }
+}
+
 TEST_F(CollectivesForkTest, AContextThatIsConnectedAnewIsTheChilds) {
   halts_.makingState.stop([&] { reduce(context_, 10); });
   EXPECT_TRUE(test::holdsInChild([&] {

@@ -160,4 +160,17 @@ TEST_F(Env, LogLevelComesFromTheEnvironment) {
   gloo::setLogLevel(before);
 }
 
+TEST_F(Env, TheLogLevelHoldsForWarningsOfTheEnvironment) {
+  const gloo::LogLevel before = gloo::logLevel();
+  setenv("GLOO_TCP_SHM", "maybe", 1);
+  setenv("GLOO_SHM_SINGLE_COPY", "mostly", 1);
+  gloo::setLogLevel(gloo::LogLevel::UNSET);
+  testing::internal::CaptureStderr();
+  setenv("GLOO_LOG_LEVEL", "ERROR", 1);
+  EXPECT_EQ(gloo::logLevel(), gloo::LogLevel::ERROR);
+  Environment::fromEnvironment();
+  gloo::setLogLevel(before);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
 }  // namespace

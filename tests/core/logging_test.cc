@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gloo/common/string.h"
@@ -44,6 +47,32 @@ TEST_F(Logging, DebugWritesEverythingErrorOnlyErrors) {
             std::string::npos);
   EXPECT_EQ(writtenAt(gloo::LogLevel::ERROR).find("message 2"),
             std::string::npos);
+}
+
+// The thread that reads the environment is stopped in a warning of it.
+TEST_F(Logging, ALevelThatIsSetWhileAnotherThreadReadsItStays) {
+  const char* const variable = "GLOO_LOG_LEVEL";
+  const char* const found = std::getenv(variable);
+  const std::string before = found != nullptr ? found : "";
+  setenv(variable, "WHISPERED", 1);
+  int warnings = 0;
+  cookie_io_functions_t calls{};
+  calls.write = [](void* to, const char*, size_t bytes) {
+    ++*static_cast<int*>(to);
+    std::thread([] { gloo::setLogLevel(gloo::LogLevel::DEBUG); }).join();
+    return static_cast<ssize_t>(bytes);
+  };
+  FILE* const usual = stderr;
+  gloo::setLogLevel(gloo::LogLevel::UNSET);
+  stderr = fopencookie(&warnings, "w", calls);
+  setvbuf(stderr, nullptr, _IONBF, 0);
+  const gloo::LogLevel first = gloo::logLevel();
+  fclose(stderr);
+  stderr = usual;
+  setenv(variable, before.c_str(), 1);
+  EXPECT_GE(warnings, 1);
+  EXPECT_EQ(first, gloo::LogLevel::DEBUG);
+  EXPECT_EQ(gloo::logLevel(), gloo::LogLevel::DEBUG);
 }
 
 TEST_F(Logging, ArgumentsOfASilentMessageAreNotEvaluated) {

@@ -7,6 +7,7 @@
 
 #include "gloo/common/error.h"
 #include "gloo/internal/fork.h"
+#include "gloo/internal/loader.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::ibverbs {
@@ -111,6 +112,7 @@ const LoadedApi& current() {
 
 LoadedApi loadApi(const char* library) {
   LoadedApi loaded;
+  const internal::LoaderLock lock;
   void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     loaded.error = MakeString(

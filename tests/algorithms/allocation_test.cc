@@ -36,10 +36,13 @@ namespace {
 thread_local size_t allocations = 0;
 // Of this thread, which gets no memory.
 thread_local bool exhausted = false;
+// So many more of this thread succeed, the next one does not.
+thread_local size_t succeeding = SIZE_MAX;
 
 void* allocated(void* memory) {
   allocations++;
-  if (memory != nullptr && !exhausted) {
+  const bool fails = succeeding != SIZE_MAX && succeeding-- == 0;
+  if (memory != nullptr && !exhausted && !fails) {
     return memory;
   }
   std::free(memory);
@@ -260,11 +263,13 @@ class AllocationTest : public ::testing::TestWithParam<const char*> {
  protected:
   static constexpr std::chrono::seconds kLong{20};
 
-  // Of two ranks as threads.
-  void run(const std::function<void(const ContextPtr& context)>& body) {
+  // Of two ranks as threads. When rank 1 ends its context, only `atEnd`
+  // allocations succeed before one does not.
+  void run(const std::function<void(const ContextPtr& context)>& body,
+           size_t atEnd = SIZE_MAX) {
     rendezvous::HashStore store;
-    std::thread other([&] { runRank(1, store, body); });
-    runRank(0, store, body);
+    std::thread other([&] { runRank(1, store, body, atEnd); });
+    runRank(0, store, body, SIZE_MAX);
     other.join();
   }
 
@@ -281,7 +286,8 @@ class AllocationTest : public ::testing::TestWithParam<const char*> {
 
  private:
   static void runRank(int rank, rendezvous::Store& store,
-                      const std::function<void(const ContextPtr&)>& body) {
+                      const std::function<void(const ContextPtr&)>& body,
+                      size_t atEnd) {
     std::shared_ptr<transport::Device> device =
         GetParam() == std::string("shm")
             ? transport::shm::CreateDevice()
@@ -290,6 +296,9 @@ class AllocationTest : public ::testing::TestWithParam<const char*> {
     context->setTimeout(kLong);
     context->connectFullMesh(store, device);
     body(context);
+    succeeding = atEnd;
+    context.reset();
+    succeeding = SIZE_MAX;
   }
 };
 
@@ -340,6 +349,31 @@ TEST_P(AllocationTest, AWaitThatEndsNeedsNone) {
     exhausted = false;
     expectFailure([&] { buffer->send(0, 1); });
   });
+}
+
+// Whichever it is: an operation fails, the next one does, and so does the end;
+// the process goes on.
+TEST_P(AllocationTest, OneThatFailsEndsNoProcess) {
+  for (size_t succeed = 0; succeed < 40; succeed++) {
+    run(
+        [succeed](const ContextPtr& context) {
+          std::vector<float> data(1000);
+          AllreduceOptions options(context);
+          options.setOutput(data.data(), data.size());
+          options.setReduceFunction([](void* c, const void* a, const void* b,
+                                       size_t n) { sum<float>(c, a, b, n); });
+          options.setTimeout(std::chrono::seconds(5));
+          for (const bool fails : {context->rank == 1, false, false}) {
+            succeeding = fails ? succeed : SIZE_MAX;
+            try {
+              allreduce(options);
+            } catch (const std::exception&) {
+            }
+            succeeding = SIZE_MAX;
+          }
+        },
+        succeed);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(, AllocationTest, ::testing::Values("tcp", "shm"),

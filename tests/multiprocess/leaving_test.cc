@@ -1,11 +1,17 @@
 // Ranks that have finished leave while others still work: nobody sees an error.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <random>
+#include <thread>
+#include <vector>
 
 #include "gloo/common/string.h"
+#include "gloo/rendezvous/context.h"
+#include "gloo/rendezvous/file_store.h"
+#include "gloo/rendezvous/prefix_store.h"
 #include "tests/multiprocess/job.h"
 #include "tests/support/transports.h"
 
@@ -65,6 +71,68 @@ TEST(LeavingChildrenTest, WhereTheirParentHasHadAContext) {
   for (uint64_t seed = 0; seed < 3; seed++) {
     runOnce(seed, End::kExit);
   }
+}
+
+// Contexts of two processes; they are kept until the process has ended.
+class LeavingByExitTest : public ::testing::Test {
+ protected:
+  using Contexts = std::vector<std::shared_ptr<rendezvous::Context>>;
+
+  Contexts& connect(int rank, int contexts) {
+    static Contexts& all = *new Contexts;
+    auto device = chosenTransport().make();
+    const auto store =
+        std::make_shared<rendezvous::FileStore>(directory_.path());
+    for (int i = 0; i < contexts; i++) {
+      all.push_back(std::make_shared<rendezvous::Context>(rank, 2));
+      all.back()->setTimeout(std::chrono::seconds(30));
+      all.back()->connectFullMesh(
+          std::make_shared<rendezvous::PrefixStore>(std::to_string(i), store),
+          device);
+    }
+    return all;
+  }
+
+  const ScratchDirectory directory_;
+};
+
+TEST_F(LeavingByExitTest, WhileAnotherThreadDestroysTheContext) {
+  constexpr size_t kBytes = 8 << 20;
+  ProcessGroup group(2, [&](Child& child) {
+    Contexts& contexts = connect(child.rank, 1);
+    if (child.rank == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(400));
+      recvFrom(*contexts[0], 0, 1, kBytes);
+      return;
+    }
+    static auto& memory = *new std::vector<char>(kBytes);
+    static transport::UnboundBuffer* const buffer =
+        contexts[0]->createUnboundBuffer(memory.data(), kBytes).release();
+    buffer->send(1, 1);
+    std::thread([&contexts] { contexts.clear(); }).detach();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    std::exit(0);
+  });
+  group.joinAll(std::chrono::seconds(30));
+}
+
+// They are waited for at the same time.
+TEST_F(LeavingByExitTest, WithManyContextsWhileAPeerIsStopped) {
+  constexpr int kContexts = 6;
+  ProcessGroup group(2, [&](Child& child) {
+    connect(child.rank, kContexts);
+    child.say("connected");
+    child.hear();
+    std::exit(0);
+  });
+  group.expectAll("connected");
+  group.signal(1, SIGSTOP);
+  const auto began = now();
+  group.tell(0, "go");
+  EXPECT_TRUE(group.join(0, std::chrono::seconds(30)).exitedWith(0));
+  // One of them takes 2 s.
+  EXPECT_LT(now() - began, std::chrono::seconds(2 * kContexts - 2));
+  group.signal(1, SIGKILL);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "transport/base/agreement.h"
 
 #include <algorithm>
+#include <new>
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -46,7 +47,15 @@ Agreement::Tag& Agreement::at(uint64_t tag) {
     return found->second;
   }
   Tag& fresh = renew(tag);
-  const std::optional<uint64_t> begun = counts_[countsOf(tag)].take(tag);
+  std::optional<uint64_t> begun;
+  try {
+    begun = counts_[countsOf(tag)].take(tag);
+  } catch (const std::bad_alloc&) {
+    early_ -= fresh.early.size();
+    wide_ -= fresh.entries.size() - kEntries;
+    tags_.erase(tag);
+    throw;
+  }
   fresh.tag = tag;
   fresh.counted = begun.has_value();
   fresh.begun = fresh.latest = begun.value_or(0);
@@ -61,22 +70,24 @@ Agreement::Tag& Agreement::at(uint64_t tag) {
 }
 
 // A tag that nobody has mentioned for long, and that no word waits for, gives
-// way. Its place in the table is used again.
+// way. Its place in the table is used again. It is to be added to byUse_; where
+// there is no memory, nothing has changed.
 Agreement::Tag& Agreement::renew(uint64_t tag) {
   Tag* const oldest = byUse_.front();
   if (tags_.size() < kTags || oldest->latest > oldest->begun) {
-    if (oldest != nullptr && tags_.size() >= kTags) {
+    std::vector<Entry> entries(kEntries);
+    Tag& added = tags_[tag];
+    added.entries = std::move(entries);
+    if (oldest != nullptr && tags_.size() > kTags) {
       byUse_.remove(oldest);
       byUse_.pushBack(oldest);
     }
-    Tag& added = tags_[tag];
-    added.entries.resize(kEntries);
     return added;
   }
-  byUse_.remove(oldest);
   if (oldest->counted) {
     counts_[countsOf(oldest->tag)].put(oldest->tag, oldest->begun);
   }
+  byUse_.remove(oldest);
   auto node = tags_.extract(oldest->tag);
   node.key() = tag;
   return tags_.insert(std::move(node)).position->second;
@@ -117,6 +128,9 @@ uint64_t Agreement::begin(uint64_t tag, uint64_t word,
     byUse_.remove(&t);
     byUse_.pushBack(&t);
   }
+  if (t.counted && t.early.capacity() == 0 && internal::isByPart(word)) {
+    t.early.reserve(kEarly);
+  }
   const uint64_t number = ++t.begun;
   t.sequence = internal::sequenceAfter(t.sequence);
   t.latest = std::max(t.latest, number);
@@ -129,9 +143,6 @@ uint64_t Agreement::begin(uint64_t tag, uint64_t word,
     *conflict = {mine, place.said};
   }
   place = {number, mine};
-  if (t.early.capacity() == 0 && internal::isByPart(word)) {
-    t.early.reserve(kEarly);
-  }
   if (!t.early.empty() && !*conflict) {
     *conflict = takeEarly(t, number, mine.word, details);
   }

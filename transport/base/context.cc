@@ -7,9 +7,11 @@
 #include <functional>
 #include <mutex>
 #include <set>
+#include <thread>
 
 #include "gloo/common/logging.h"
 #include "gloo/internal/collective_state.h"
+#include "gloo/internal/thread.h"
 #include "transport/base/fork.h"
 #include "transport/base/lifeline.h"
 #include "transport/base/region_key.h"
@@ -27,6 +29,7 @@ namespace {
 constexpr milliseconds kFarewell{2000};
 constexpr milliseconds kFailedFarewell{300};
 constexpr int kMaxSize = 1 << 17;
+constexpr size_t kMostClosing = 64;  // threads at exit
 
 // Before anything is made for each rank of the group.
 int checkedRank(int rank, int size) {
@@ -63,11 +66,32 @@ class Registry {
   }
 
  private:
+  // At the same time, as each waits for peers that may be stopped.
   static void closeAll() {
     Registry& registry = instance();
     const std::lock_guard guard(registry.mutex_);
-    for (Context* context : registry.contexts_) {
-      context->close();
+    auto next = registry.contexts_.begin();
+    std::mutex turn;
+    const auto closeOthers = [&] {
+      for (std::unique_lock lock(turn); next != registry.contexts_.end();) {
+        Context* const context = *next++;
+        lock.unlock();
+        context->close();
+        lock.lock();
+      }
+    };
+    std::vector<std::thread> helpers;
+    try {
+      const size_t most = std::min(registry.contexts_.size(), kMostClosing);
+      while (helpers.size() + 1 < most) {
+        helpers.push_back(internal::startThread(closeOthers));
+      }
+    } catch (const std::exception& e) {
+      GLOO_INFO("contexts are closed one after the other: ", e.what());
+    }
+    closeOthers();
+    for (std::thread& helper : helpers) {
+      helper.join();
     }
   }
 
@@ -132,11 +156,19 @@ void Context::close() {
   }
   auto lock = this->lock();
   if (closed_) {
+    // By another thread, which the process must not end before.
+    waitWhileMoving(
+        lock, [this] { return hasClosed_; }, 2 * kFarewell,
+        [](const Pair&) { return true; });
     return;
   }
   endDispute();
   closed_ = true;
-  goodbye(lock);
+  try {
+    goodbye(lock);
+  } catch (const std::exception& e) {
+    GLOO_WARN("rank ", rank(), " leaves without a farewell: ", e.what());
+  }
   const bool joined = std::exchange(joined_, false);
   if (joined) {
     lock.unlock();
@@ -144,7 +176,7 @@ void Context::close() {
     lock.lock();
   }
   if (cause_ == nullptr) {
-    cause_ = std::make_shared<Cause>(closedCause());
+    cause_ = internal::makeCause([this] { return closedCause(); });
   }
   // As when a context fails: nothing refers to the memory of an operation by
   // the time that it ends.
@@ -158,6 +190,7 @@ void Context::close() {
     direct_->fail();
   }
   device_->connector().removeParty(nonce_);
+  hasClosed_ = true;
   domain().changed();
 }
 

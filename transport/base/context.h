@@ -372,6 +372,7 @@ class Context final : public transport::Context,
   uint64_t worldNonce_ = 0;
   bool joined_ = false;  // lifelines
   bool closed_ = false;
+  bool hasClosed_ = false;  // nothing of close() is left to do
   bool byeSaid_ = false;  // to all pairs that are linked
   bool complete_ = false;
   internal::CausePtr cause_;

@@ -178,10 +178,12 @@ void Context::share(Deadline deadline) {
   Scratch scratch =
       rank() == 0 ? shareFromFirst(deadline) : shareFromOther(deadline);
   if (scratch.memory != nullptr) {
-    auto peers = readablePeers();
+    // Not under the lock: what it has made takes that when it goes, as it does
+    // when there is no memory for the rest.
+    auto lanes = std::make_unique<DirectLanes>(
+        *this, std::move(scratch.memory), scratch.slotBytes, readablePeers());
     auto lock = this->lock();
-    direct_ = std::make_unique<DirectLanes>(
-        *this, std::move(scratch.memory), scratch.slotBytes, std::move(peers));
+    direct_ = std::move(lanes);
     // What was heard while they were not there yet.
     for (int peer = 0; peer < size(); peer++) {
       const Pair* const pair = pairAt(peer);

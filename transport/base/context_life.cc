@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <thread>
 
 #include "gloo/common/logging.h"
 #include "transport/base/context.h"
@@ -86,14 +87,18 @@ bool Context::waitWhileMoving(ProgressDomain::Lock& lock,
   const int most = limit.count() > 0 ? kSlices : 0;
   for (int silent = 0; silent < most;) {
     const uint64_t before = movedBy(pairs, sign);
+    const auto end = Clock::now() + slice;
     try {
-      if (domain().wait(lock, over, Deadline::after(slice))) {
+      if (domain().wait(lock, over, Deadline(end))) {
         return true;
       }
     } catch (const std::exception& e) {
       // Of a poller. Who waits here may be a destructor, and goes on.
       GLOO_WARN("rank ", rank(),
                 ": an end is waited for in spite of: ", e.what());
+      lock.unlock();
+      std::this_thread::sleep_until(end);  // it has the time all the same
+      lock.lock();
     }
     silent = movedBy(pairs, sign) == before ? silent + 1 : 0;
   }

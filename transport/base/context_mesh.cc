@@ -340,10 +340,10 @@ void Context::joinLifelines() {
           {p.record.rank, p.record.nonce, p.endpoint, visiblePid(p.record)});
     }
   }
-  joined_ = true;
   Lifelines::instance().join(worldNonce_, nonce_, rank(), size(),
                              std::move(peers),
                              [this](const Cause& cause) { heardOfEnd(cause); });
+  joined_ = true;
 }
 
 // By hand: both sides call it with the other's address.

@@ -104,7 +104,7 @@ void Lifelines::Impl::start() {
 void Lifelines::Impl::tryStart() {
   try {
     start();
-  } catch (const IoException& e) {
+  } catch (const std::exception& e) {
     GLOO_WARN(e.what());
   }
 }
@@ -117,7 +117,21 @@ void Lifelines::Impl::ring() {
 void Lifelines::Impl::join(Key key, int rank, int size, std::vector<Peer> peers,
                            OnCause onCause) {
   const std::lock_guard guard(mutex_);
-  start();  // or nothing has happened
+  start();
+  try {
+    joinWorld(key, rank, size, peers, std::move(onCause));
+  } catch (...) {  // or nothing has happened
+    worlds_.erase(key);
+    std::erase_if(lines_, [key](const auto& entry) {
+      return entry.second.key == key;
+    });
+    throw;
+  }
+}
+
+void Lifelines::Impl::joinWorld(Key key, int rank, int size,
+                                const std::vector<Peer>& peers,
+                                OnCause onCause) {
   World& world = worlds_[key];
   world.rank = rank;
   world.size = size;
@@ -248,9 +262,14 @@ void Lifelines::Impl::leave(Key key) {
   if (worlds_.erase(key) == 0) {
     return;
   }
-  left_.push_back(key);
-  if (left_.size() > kLeftRemembered) {
-    left_.pop_front();
+  // Who leaves may be a destructor: what there is no memory for is not done.
+  try {
+    left_.push_back(key);
+    if (left_.size() > kLeftRemembered) {
+      left_.pop_front();
+    }
+  } catch (const std::bad_alloc&) {
+    GLOO_INFO("who calls late is not told that this rank has left");
   }
   std::erase_if(news_, [&](const auto& item) { return item.first == key; });
   const auto limit = Clock::now() + kLeaveLimit;
@@ -265,8 +284,12 @@ void Lifelines::Impl::leave(Key key) {
       line.pidfd.reset();
       line.probe.reset();
       line.probeLimit = Clock::time_point::max();
-      if (line.open) {
-        line.open->sayBye();
+      try {
+        if (line.open) {
+          line.open->sayBye();
+        }
+      } catch (const std::bad_alloc&) {
+        GLOO_WARN("rank ", line.peer.rank, " is not told that this rank leaves");
       }
     }
     at = silent ? lines_.erase(at) : std::next(at);

@@ -32,6 +32,8 @@ class Lifelines::Impl {
 
   void join(Key key, int rank, int size, std::vector<Peer> peers,
             OnCause onCause);
+  void joinWorld(Key key, int rank, int size, const std::vector<Peer>& peers,
+                 OnCause onCause);
   void flood(Key key, const internal::Cause& cause);
   void suspect(Key key, const internal::Cause& cause, bool gone);
   void leave(Key key);

@@ -32,12 +32,13 @@ std::optional<uint64_t> TagCounts::take(uint64_t tag) {
   const uint64_t first = at->first;
   const Range range = at->second;
   if (first == tag) {
-    remove(at);
-  } else {
-    ranges_.find(first)->second.last = tag - 1;
+    remove(at);  // and its place is used again
   }
   if (tag < range.last) {
     insert(tag + 1, range);
+  }
+  if (first < tag) {
+    ranges_.find(first)->second.last = tag - 1;
   }
   return range.count;
 }

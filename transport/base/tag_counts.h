@@ -24,7 +24,8 @@ class TagCounts {
   // Nothing if this tag's may be one of the counts that had to be forgotten: it
   // is never another than was put. 0 for a tag that was never put.
   std::optional<uint64_t> find(uint64_t tag) const;
-  // The same; it is taken out.
+  // The same; it is taken out. Where there is no memory for that, nothing has
+  // changed; nor has it after put().
   std::optional<uint64_t> take(uint64_t tag);
 
   // REQUIRES: the tag is not here.

@@ -219,6 +219,8 @@ void TcpLink::closeSocket() {
   input_ = Input::kEnded;
   if (socket_) {
     poller_.remove(place_);
+    // A child that is being forked may have a copy of it.
+    ::shutdown(socket_.get(), SHUT_RDWR);
     socket_.reset();
   }
 }

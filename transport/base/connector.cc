@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <new>
 
 #include "gloo/common/error.h"
 #include "gloo/common/logging.h"
@@ -56,12 +57,14 @@ void Connector::Impl::listen(bool on) {
   ::epoll_ctl(epoll.get(), EPOLL_CTL_MOD, listener_.get(), &event);
 }
 
-void Connector::Impl::watch(uint64_t id, Call& call, bool add) {
+bool Connector::Impl::watch(uint64_t id, Call& call, bool add) {
   epoll_event event{};
   event.events = call.sending ? EPOLLOUT : EPOLLIN;
   event.data.u64 = id;
-  ::epoll_ctl(epoll.get(), add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD,
-              call.exchange.socket(), &event);
+  const int rv = ::epoll_ctl(epoll.get(), add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD,
+                             call.exchange.socket(), &event);
+  call.unwatched = rv == 0 ? 0 : errno;
+  return rv == 0;
 }
 
 void Connector::Impl::connect(uint64_t nonce, const SocketAddress& to,
@@ -78,10 +81,9 @@ void Connector::Impl::connect(uint64_t nonce, const SocketAddress& to,
   call.to = to;
   call.deadline = Clock::now() + std::min(limit, milliseconds(3'600'000));
   call.exchange.setOutgoing(mine);
-  if (call.exchange.connect(to) == Progress::kFailed) {
+  if (call.exchange.connect(to) == Progress::kFailed ||
+      !watch(id, call, true)) {
     stillborn_.push_back(id);
-  } else {
-    watch(id, call, true);
   }
   domain.changed();
 }
@@ -109,7 +111,7 @@ bool Connector::Impl::poll() {
   const std::vector<uint64_t> stillborn = std::exchange(stillborn_, {});
   for (const uint64_t id : stillborn) {
     if (const auto at = calls_.find(id); at != calls_.end()) {
-      fail(at, at->second.exchange.why());
+      orDrop(id, [&] { fail(at, whyOf(at->second)); });
     }
   }
   std::array<epoll_event, 64> events;
@@ -118,7 +120,8 @@ bool Connector::Impl::poll() {
     if (events[i].data.u64 == kListener) {
       acceptAll();
     } else {
-      advance(events[i].data.u64);
+      const uint64_t id = events[i].data.u64;
+      orDrop(id, [&] { advance(id); });
     }
   }
   expire();
@@ -135,32 +138,47 @@ void Connector::Impl::acceptAll() {
       onAcceptError(error);
       return;
     }
-    if (callers_ >= kMaxCallers) {
-      const auto oldest = std::find_if(
-          calls_.begin(), calls_.end(),
-          [](const auto& entry) { return !entry.second.outgoing; });
-      fail(oldest, "too many callers that do not greet");
-    }
     const uint64_t id = nextId_++;
-    Call& call = calls_[id];
-    call.exchange = HelloExchange(std::move(socket));
-    call.deadline = Clock::now() + kCallerLimit;
-    callers_++;
-    watch(id, call, true);
-    advance(id);  // the hello is usually there already
+    if (const int shortage = admit(id, std::move(socket)); shortage != 0) {
+      onAcceptError(shortage);
+      return;
+    }
+    orDrop(id, [&] { advance(id); });  // the hello is usually there already
   }
+}
+
+// 0, or errno: then the connection is closed, and the caller tries again.
+int Connector::Impl::admit(uint64_t id, UniqueFd socket) try {
+  if (callers_ >= kMaxCallers) {
+    const auto oldest =
+        std::find_if(calls_.begin(), calls_.end(),
+                     [](const auto& entry) { return !entry.second.outgoing; });
+    fail(oldest, "too many callers that do not greet");
+  }
+  Call& call = calls_[id];
+  call.exchange = HelloExchange(std::move(socket));
+  call.deadline = Clock::now() + kCallerLimit;
+  if (!watch(id, call, true)) {
+    const int error = call.unwatched;
+    calls_.erase(id);
+    return error;
+  }
+  callers_++;
+  return 0;
+} catch (const std::bad_alloc&) {
+  return ENOMEM;
 }
 
 void Connector::Impl::onAcceptError(int error) {
   if (error != EMFILE && error != ENFILE && error != ENOBUFS &&
-      error != ENOMEM) {
+      error != ENOMEM && error != ENOSPC) {
     return;  // EAGAIN, or the caller has gone again
   }
   listen(false);
   listenAgain_ = Clock::now() + kAcceptPause;
   if (shortage_.allows(Clock::now())) {
     GLOO_WARN("Cannot accept connections on ", endpoint.str(), ": ",
-              errnoText(error), errnoRemedy(error));
+              errnoText(error), watchRemedy(error));
   }
 }
 
@@ -201,7 +219,9 @@ void Connector::Impl::turn(uint64_t id, Call& call) {
     call.deadline = Clock::time_point::max();
   }
   call.sending = !call.sending;
-  watch(id, call, false);
+  if (!watch(id, call, false)) {
+    fail(calls_.find(id), whyOf(call));
+  }
 }
 
 Hello Connector::Impl::answer(Call& call) {
@@ -254,64 +274,17 @@ void Connector::Impl::finishCaller(Call& call) {
     return;
   }
   if (theirs.purpose == Purpose::kLifeline) {
-    Lifelines::instance().adopt(call.exchange.takeSocket(), theirs);
+    try {
+      Lifelines::instance().adopt(call.exchange.takeSocket(), theirs);
+    } catch (const std::exception& e) {  // the caller tries again
+      GLOO_WARN("A lifeline of rank ", theirs.srcRank,
+                " is refused: ", e.what());
+    }
   } else if (theirs.purpose == Purpose::kPair) {
     if (const auto party = parties.find(call.nonce); party != parties.end()) {
       party->second->onConnected(theirs, call.exchange.takeSocket(), 0);
     }
   }
-}
-
-Party::Failure Connector::Impl::failureOf(const Call& call) {
-  const Hello* const answer =
-      call.exchange.answered() ? &call.exchange.theirs() : nullptr;
-  if (answer != nullptr && answer->verdict == Verdict::kRefused) {
-    return Party::Failure::kRefused;
-  }
-  if (answer != nullptr && answer->verdict == Verdict::kUnknown) {
-    return answer->srcNonce == call.dstNonce ? Party::Failure::kPassed
-                                             : Party::Failure::kUnknown;
-  }
-  if (answer != nullptr || call.exchange.garbled()) {
-    return Party::Failure::kBroken;
-  }
-  switch (call.exchange.error()) {
-    case ECONNREFUSED:
-      return Party::Failure::kNobody;
-    case EMFILE:
-    case ENFILE:
-    case ENOBUFS:
-    case ENOMEM:
-    case EADDRNOTAVAIL:
-      return Party::Failure::kShort;
-    case ECONNRESET:
-    case EPIPE:
-      return Party::Failure::kHungUp;
-    default:
-      return call.exchange.hungUp() ? Party::Failure::kHungUp
-                                    : Party::Failure::kUnreachable;
-  }
-}
-
-// `why` by value: it may be part of the call.
-void Connector::Impl::fail(Calls::iterator at, std::string why) {
-  Call call = std::move(at->second);
-  calls_.erase(at);
-  if (!call.outgoing) {
-    callers_--;
-    if (garbage_.allows(Clock::now())) {
-      GLOO_DEBUG("A connection to ", endpoint.str(), " was refused: ", why);
-    }
-    return;
-  }
-  const auto party = parties.find(call.nonce);
-  if (party == parties.end()) {
-    return;
-  }
-  const auto failure = failureOf(call);
-  const std::string text =
-      failure == Party::Failure::kRefused ? why : call.to.str() + ": " + why;
-  party->second->onConnectFailed(call.tag, failure, text);
 }
 
 bool Connector::Impl::arm() const { return !stillborn_.empty(); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <exception>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -51,6 +52,7 @@ class Connector::Impl {
     uint64_t dstNonce = 0;
     uint64_t tag = 0;
     bool patient = false;             // the answer has no time limit
+    int unwatched = 0;                // errno of epoll_ctl
     Verdict answer = Verdict::kNone;  // ours, to a caller
     SocketAddress to;
     Clock::time_point deadline;
@@ -63,16 +65,30 @@ class Connector::Impl {
   };
 
   void acceptAll();
+  int admit(uint64_t id, UniqueFd socket);
   void onAcceptError(int error);
   void listen(bool on);
-  void watch(uint64_t id, Call& call, bool add);
+  bool watch(uint64_t id, Call& call, bool add);
   void advance(uint64_t id);
   void turn(uint64_t id, Call& call);
   Hello answer(Call& call);
   void finish(Calls::iterator at);
   void finishCaller(Call& call);
   static Party::Failure failureOf(const Call& call);
+  static std::string whyOf(const Call& call);
   void fail(Calls::iterator at, std::string why);
+  void end(Calls::iterator at, Party::Failure failure, const std::string& text);
+  void drop(uint64_t id, const std::exception& e);
+  // A greeting for which there is no memory ends, and nothing else: who drives
+  // has perhaps nothing to do with it.
+  template <typename Step>
+  void orDrop(uint64_t id, const Step& step) {
+    try {
+      step();
+    } catch (const std::exception& e) {
+      drop(id, e);
+    }
+  }
   void expire();
   void ring();
 

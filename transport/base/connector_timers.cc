@@ -26,7 +26,7 @@ void Connector::Impl::expire() {
     if (late == calls_.end()) {
       return;
     }
-    fail(late, "no answer in time");
+    orDrop(late->first, [&] { fail(late, "no answer in time"); });
   }
 }
 

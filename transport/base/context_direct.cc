@@ -160,10 +160,17 @@ void Context::awaitLifelines(Deadline deadline) {
   }
   if (!over()) {
     failTimeout(lock, [this] {
-      return causeOf(internal::Cause::Kind::kTimeout, rank(),
-                     MakeString("Timed out: rank ", rank(),
-                                " is connected, but not all other ranks are "
-                                "ready to watch over it"));
+      const auto unmet = Lifelines::instance().unmet(worldNonce_, nonce_);
+      const bool isOurs = unmet.isShort || unmet.ranks.empty();
+      return causeOf(
+          internal::Cause::Kind::kTimeout,
+          isOurs ? rank() : unmet.ranks.front(),
+          MakeString("Timed out: rank ", rank(),
+                     " is connected, but not all other ranks are ready to "
+                     "watch over it: it has no lifeline to ",
+                     internal::listRanks(unmet.ranks),
+                     unmet.trouble.empty() ? "" : "; it cannot call ",
+                     unmet.trouble));
     });
   }
   throwIfFailed("connecting");

@@ -49,7 +49,7 @@ void Context::callLater(int peer) {
 }
 
 // Unless the peer has called meanwhile, or there is nothing to call it for.
-void Context::onTimer(uint64_t tag) {
+void Context::onTimer(uint64_t tag) try {
   if (tag == kDisputeTimer) {
     endDispute();
     return;
@@ -60,6 +60,10 @@ void Context::onTimer(uint64_t tag) {
   if (!pair.linked() && !pair.departed() && cause_ == nullptr && !byeSaid_) {
     want(peer);
   }
+} catch (const std::exception& e) {
+  const bool disputes = tag == kDisputeTimer;
+  failAfter(e, disputes ? "a dispute of" : "a call to",
+            disputes ? rank() : static_cast<int>(tag));
 }
 
 // The peer has left, and its farewell has not reached us: there was no link for
@@ -81,9 +85,13 @@ void Context::absent(int peer, const std::string& why) {
   domain().changed();
 }
 
-// What the lifelines say.
+// What the lifelines say. (Only they say that a rank has left by what this one
+// has found; that it is another rank is looked at all the same.)
 void Context::heardOfEnd(const Cause& cause) try {
-  if (cause.kind == Cause::Kind::kClosed && cause.foundBy == rank()) {
+  const bool isOther = cause.culprit >= 0 && cause.culprit < size() &&
+                       cause.culprit != rank();
+  if (cause.kind == Cause::Kind::kClosed && cause.foundBy == rank() &&
+      isOther) {
     auto lock = this->lock();
     absent(cause.culprit, cause.text);
   } else {

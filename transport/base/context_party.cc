@@ -19,7 +19,8 @@ constexpr const char* kCrossing = "crossing calls";
 
 }  // namespace
 
-Hello Context::onHello(const Hello& theirs) {
+// What goes wrong is the end of this context, not of whoever drives the device.
+Hello Context::onHello(const Hello& theirs) try {
   Hello answer;
   answer.purpose = theirs.purpose;
   answer.verdict = Verdict::kAccepted;
@@ -64,6 +65,18 @@ Hello Context::onHello(const Hello& theirs) {
   }
   makeLink(theirs, answer);
   return answer;
+} catch (const std::exception& e) {
+  failAfter(e, "a call of", theirs.srcRank);
+  // A later call for a pair hears why; others only ask for this process.
+  Hello answer;
+  answer.purpose = theirs.purpose;
+  answer.verdict = theirs.purpose == Purpose::kPair ? Verdict::kUnknown
+                                                    : Verdict::kAccepted;
+  answer.srcRank = rank();
+  answer.dstRank = theirs.srcRank;
+  answer.srcNonce = nonce_;
+  answer.dstNonce = theirs.srcNonce;
+  return answer;
 }
 
 // Whether the caller has taken this mesh for its own: this one has another
@@ -98,6 +111,7 @@ void Context::makeLink(const Hello& theirs, Hello& answer) {
     if (const std::string why = p.answering->trouble(); !why.empty()) {
       throw IoException(why);
     }
+    answer.blob = p.answering->blob();
   } catch (const Exception& e) {
     p.answering.reset();
     const bool passes = dynamic_cast<const NotNowException*>(&e) != nullptr;
@@ -109,9 +123,11 @@ void Context::makeLink(const Hello& theirs, Hello& answer) {
       failNew(Cause::Kind::kIo, theirs.srcRank, answer.text);
     }
     return;
+  } catch (...) {
+    p.answering.reset();  // else want() would never call this peer again
+    throw;
   }
   p.nonce = theirs.srcNonce;
-  answer.blob = p.answering->blob();
 }
 
 // A lazy mesh is complete when all addresses are known to be of this run. A
@@ -250,7 +266,7 @@ void Context::completeLink(PendingLink& pending, UniqueFd socket,
 }
 
 void Context::onConnectFailed(uint64_t tag, Failure failure,
-                              const std::string& text) {
+                              const std::string& text) try {
   changes_++;
   if (tag >= kFirstProbe) {
     endProbe(tag, {.done = true,
@@ -289,6 +305,8 @@ void Context::onConnectFailed(uint64_t tag, Failure failure,
   } else {
     missedYet(peer, failure, text);
   }
+} catch (const std::exception& e) {
+  failAfter(e, "a call to", tag >= kFirstProbe ? rank() : rankOf(tag));
 }
 
 // The mesh is not complete yet: it may be somebody else's address.

@@ -22,6 +22,11 @@ HelloExchange::Progress HelloExchange::failErrno(int error) {
   return fail(errnoText(error) + errnoRemedy(error));
 }
 
+bool HelloExchange::isShort() const {
+  return error_ == EMFILE || error_ == ENFILE || error_ == ENOBUFS ||
+         error_ == ENOMEM || error_ == EADDRNOTAVAIL;
+}
+
 HelloExchange::Progress HelloExchange::connect(const SocketAddress& to) {
   const int error = startConnect(to, &socket_);
   if (error != 0 && error != EINPROGRESS) {

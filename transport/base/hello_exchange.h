@@ -41,6 +41,8 @@ class HelloExchange {
   bool garbled() const { return garbled_; }
   // The peer has closed the connection.
   bool hungUp() const { return hungUp_; }
+  // What failed is that this process has no descriptor, memory or port.
+  bool isShort() const;
   // errno of what failed; 0 when that was no system call.
   int error() const { return error_; }
   int socket() const { return socket_.get(); }

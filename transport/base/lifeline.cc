@@ -72,6 +72,11 @@ bool Lifelines::met(uint64_t worldNonce, uint64_t ownNonce) const {
   return impl_->met({worldNonce, ownNonce});
 }
 
+Lifelines::Unmet Lifelines::unmet(uint64_t worldNonce,
+                                  uint64_t ownNonce) const {
+  return impl_->unmet({worldNonce, ownNonce});
+}
+
 void Lifelines::adopt(UniqueFd socket, const Hello& theirs) {
   impl_->adopt(std::move(socket), theirs);
 }
@@ -158,6 +163,20 @@ bool Lifelines::Impl::met(Key key) {
   const std::lock_guard guard(mutex_);
   const auto world = worlds_.find(key);
   return world == worlds_.end() || world->second.unmet.empty();
+}
+
+Lifelines::Unmet Lifelines::Impl::unmet(Key key) {
+  const std::lock_guard guard(mutex_);
+  Unmet unmet;
+  if (const auto at = worlds_.find(key); at != worlds_.end()) {
+    const World& world = at->second;
+    unmet.ranks.assign(world.unmet.begin(), world.unmet.end());
+    if (world.unmet.contains(world.trouble.rank)) {
+      unmet.trouble = world.trouble.text;
+      unmet.isShort = world.trouble.isShort;
+    }
+  }
+  return unmet;
 }
 
 void Lifelines::Impl::takeOrphans(Key key) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "gloo/config.h"
@@ -66,6 +67,16 @@ class Lifelines {
   // Each of this context's lifelines has been open, in the eyes of both ends:
   // from then on the death of this process is noticed, and whether it left.
   bool met(uint64_t worldNonce, uint64_t ownNonce) const;
+
+  // To whom there was no such line yet, ascending, and what the latest try to
+  // call one of them met with ("rank 2 at 10.0.0.1:41234: Connection refused",
+  // and what to do about it); empty if nothing.
+  struct Unmet {
+    std::vector<int> ranks;
+    std::string trouble;
+    bool isShort = false;  // of descriptors or the like: nobody else's fault
+  };
+  Unmet unmet(uint64_t worldNonce, uint64_t ownNonce) const;
 
   // An accepted connection whose hello has Purpose::kLifeline.
   void adopt(UniqueFd socket, const Hello& theirs);

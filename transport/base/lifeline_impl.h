@@ -19,6 +19,7 @@
 #include "transport/base/hello_exchange.h"
 #include "transport/base/lifeline.h"
 #include "transport/base/lifeline_connection.h"
+#include "transport/base/rate_limit.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::base {
@@ -38,6 +39,7 @@ class Lifelines::Impl {
   void suspect(Key key, const internal::Cause& cause, bool gone);
   void leave(Key key);
   bool met(Key key);
+  Unmet unmet(Key key);
   void adopt(UniqueFd socket, const Hello& theirs);
 
  private:
@@ -77,11 +79,17 @@ class Lifelines::Impl {
     bool leaves = false;  // no news of its death until then: it has left
     Clock::time_point limit;
   };
+  struct Trouble {
+    int rank = -1;
+    std::string text;
+    bool isShort = false;
+  };
   struct World {
     int rank = -1;
     int size = 0;
     OnCause onCause;
     std::set<int> unmet;  // neighbours whose line was not yet confirmed
+    Trouble trouble;      // of the latest call that failed
     std::optional<internal::Cause> cause;
     std::set<int> left;                   // neighbours that have said bye
     std::map<int, Suspicion> suspicions;  // by rank
@@ -102,13 +110,17 @@ class Lifelines::Impl {
   // a context.
   void tryStart();
   void ring();
-  void watch(int fd, uint64_t id, Channel channel, bool writing);
+  // False, and the line's trouble says why: it is not watched. (What is watched
+  // already still is.)
+  bool watch(int fd, uint64_t id, Channel channel, bool writing);
   uint64_t addLine(Key key, const Peer& peer);
   void call(uint64_t id, Line& line);
   void takeOrphans(Key key);
+  void note(const Line& line, const std::string& why, bool isShort);
   void openLine(uint64_t id, Line& line, UniqueFd socket);
   void takeAdopted(Key key, UniqueFd socket, const Hello& hello);
   void spread(Key key, const internal::Cause& cause, uint64_t except);
+  bool isOurs(Key key, const internal::Cause& cause) const;
   void learn(Key key, const internal::Cause& cause, uint64_t from);
   void lost(uint64_t id, Line& line, const std::string& why);
   void onBye(Line& line);
@@ -145,6 +157,7 @@ class Lifelines::Impl {
       }
     }
   }
+  static bool isFrom(const Hello& hello, const Line& line);
   Hello hello(const Line& line, Purpose purpose) const;
 
   std::mutex mutex_;
@@ -159,6 +172,7 @@ class Lifelines::Impl {
   std::vector<Orphan> orphans_;
   std::vector<std::pair<Key, internal::Cause>> news_;  // to be called back
   uint64_t nextId_ = 1;
+  RateLimit shortage_;
 };
 
 }  // namespace transport::base

@@ -30,13 +30,33 @@ constexpr milliseconds kProbeLimit{300};
 
 }  // namespace
 
-void Lifelines::Impl::watch(int fd, uint64_t id, Channel channel,
+bool Lifelines::Impl::watch(int fd, uint64_t id, Channel channel,
                             bool writing) {
   epoll_event event{};
   event.events = EPOLLIN | (writing ? uint32_t{EPOLLOUT} : 0);
   event.data.u64 = id << 2 | static_cast<uint64_t>(channel);
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) != 0) {
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) == 0 ||
+      ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) {
+    return true;
+  }
+  const int error = errno;
+  const std::string why = errnoText(error) + watchRemedy(error);
+  const Line& line = lines_.at(id);
+  if (shortage_.allows(Clock::now())) {
+    GLOO_WARN("Cannot watch a lifeline to rank ", line.peer.rank, ": ", why);
+  }
+  note(line, why, true);
+  return false;
+}
+
+void Lifelines::Impl::note(const Line& line, const std::string& why,
+                           bool isShort) {
+  if (const auto world = worlds_.find(line.key); world != worlds_.end()) {
+    world->second.trouble = {
+        line.peer.rank,
+        MakeString("rank ", line.peer.rank, " at ", line.peer.endpoint.str(),
+                   ": ", why),
+        isShort};
   }
 }
 
@@ -64,7 +84,9 @@ void Lifelines::Impl::call(uint64_t id, Line& line) {
     onCallFailed(id, line);
     return;
   }
-  watch(line.greeting->socket(), id, Channel::kLine, true);
+  if (!watch(line.greeting->socket(), id, Channel::kLine, true)) {
+    callAgain(line, kCallAgain);
+  }
 }
 
 void Lifelines::Impl::callAgain(Line& line, milliseconds pause) {
@@ -78,6 +100,7 @@ void Lifelines::Impl::onCallFailed(uint64_t id, Line& line) {
   const std::string why = line.greeting->why();
   const bool refused = line.greeting->error() == ECONNREFUSED;
   line.refusals = refused ? line.refusals + 1 : 0;
+  note(line, why, line.greeting->isShort());
   if (line.leaving) {
     lines_.erase(id);
   } else if (line.refusals >= kRefusals) {
@@ -107,11 +130,15 @@ void Lifelines::Impl::onGreeting(uint64_t id, Line& line) {
   }
 }
 
+// Not of another process that has got the port since.
+bool Lifelines::Impl::isFrom(const Hello& hello, const Line& line) {
+  return hello.verdict == Verdict::kAccepted &&
+         hello.srcNonce == line.peer.nonce;
+}
+
 void Lifelines::Impl::onGreeted(uint64_t id, Line& line) {
   const std::unique_ptr<HelloExchange> greeting = std::move(line.greeting);
-  const Hello& theirs = greeting->theirs();
-  const bool there = theirs.verdict == Verdict::kAccepted &&
-                     theirs.srcNonce == line.peer.nonce;
+  const bool there = isFrom(greeting->theirs(), line);
   line.refusals = 0;
   if (there && line.caller) {
     openLine(id, line, greeting->takeSocket());
@@ -127,12 +154,21 @@ void Lifelines::Impl::onGreeted(uint64_t id, Line& line) {
 
 void Lifelines::Impl::openLine(uint64_t id, Line& line, UniqueFd socket) {
   line.close();
-  line.open = std::make_unique<LifelineConnection>(std::move(socket));
+  try {
+    line.open = std::make_unique<LifelineConnection>(std::move(socket));
+    // First: who has heard a word takes the end for a death.
+    if (!watch(line.open->socket(), id, Channel::kLine, false)) {
+      callAgain(line, kCallAgain);
+      return;
+    }
+    line.leaving ? line.open->sayBye() : line.open->confirm();
+  } catch (...) {  // else it would stay open, and nobody listen
+    callAgain(line, kCallAgain);
+    throw;
+  }
   if (line.leaving) {
-    line.open->sayBye();
     line.timer = Clock::now() + std::chrono::seconds(2);
   } else {
-    line.open->confirm();
     line.timer = Clock::time_point::max();
     const World& world = worlds_.at(line.key);
     if (world.cause) {
@@ -143,8 +179,9 @@ void Lifelines::Impl::openLine(uint64_t id, Line& line, UniqueFd socket) {
     }
   }
   watch(line.open->socket(), id, Channel::kLine, !line.open->flush());
-  if (line.pidfd) {
-    watch(line.pidfd.get(), id, Channel::kPid, false);
+  // Without, the end of the connection tells, but where a child keeps it.
+  if (line.pidfd && !watch(line.pidfd.get(), id, Channel::kPid, false)) {
+    line.pidfd.reset();
   }
 }
 
@@ -160,12 +197,20 @@ void Lifelines::Impl::onOpen(uint64_t id, Line& line) {
   if (news.bye) {
     onBye(line);
   }
-  if (news.cause && !line.leaving) {
+  if (news.cause && !line.leaving && !isOurs(line.key, *news.cause)) {
     learn(line.key, *news.cause, id);
   }
   if (news.ended) {
     onLineEnd(id, line, news);
   }
+}
+
+// That a rank has left in silence is found here or not at all: no peer says it
+// in our name, and what follows from it relies on who has.
+bool Lifelines::Impl::isOurs(Key key, const internal::Cause& cause) const {
+  const auto world = worlds_.find(key);
+  return world != worlds_.end() && cause.foundBy == world->second.rank &&
+         cause.kind == internal::Cause::Kind::kClosed;
 }
 
 void Lifelines::Impl::onBye(Line& line) {
@@ -228,12 +273,12 @@ void Lifelines::Impl::onProcessEnd(uint64_t id, Line& line) {
   line.probe = std::make_unique<HelloExchange>();
   line.probed = false;
   line.probe->setOutgoing(hello(line, Purpose::kProbe));
-  if (line.probe->connect(line.peer.endpoint) == Progress::kFailed) {
+  if (line.probe->connect(line.peer.endpoint) == Progress::kFailed ||
+      !watch(line.probe->socket(), id, Channel::kProbe, true)) {
     line.probe.reset();
     return;
   }
   line.probeLimit = Clock::now() + kProbeLimit;
-  watch(line.probe->socket(), id, Channel::kProbe, true);
 }
 
 void Lifelines::Impl::onProbe(uint64_t id, Line& line) {
@@ -251,9 +296,15 @@ void Lifelines::Impl::onProbe(uint64_t id, Line& line) {
   if (progress == Progress::kBlocked) {
     return;
   }
+  const bool lives =
+      progress == Progress::kDone && isFrom(line.probe->theirs(), line);
   line.probe.reset();
   line.probeLimit = Clock::time_point::max();
-  if (progress == Progress::kFailed) {
+  if (lives) {
+    return;
+  }
+  onOpen(id, line);  // where it has left meanwhile, it said so before
+  if (lines_.contains(id) && line.open && !line.bye && !line.leaving) {
     lost(id, line, MakeString("process ", line.peer.pid, " has ended"));
     lines_.erase(id);
   }
@@ -292,7 +343,8 @@ void Lifelines::Impl::onLineTimer(uint64_t id, Line& line,
     if (line.leaving) {
       lines_.erase(id);
     } else if (line.greeting) {
-      callAgain(line, kCallAgain);  // no answer in time
+      note(line, "no answer in time", false);
+      callAgain(line, kCallAgain);
     } else {
       call(id, line);
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "gloo/common/error.h"
 #include "tests/support/fake_link_parts.h"
@@ -55,6 +56,9 @@ class FakePending final : public PendingLink {
 std::unique_ptr<PendingLink> FakeFactory::prepare(int) {
   if (options.watch->unprepared.fetch_sub(1) > 0) {
     throw IoException("no link today");
+  }
+  if (options.watch->noMemoryToPrepare.fetch_sub(1) > 0) {
+    throw std::bad_alloc();
   }
   return std::make_unique<FakePending>(*this);
 }

@@ -38,6 +38,8 @@ struct FakeWatch {
   std::atomic<int> putOff{0};
   // So many links cannot even be prepared.
   std::atomic<int> unprepared{0};
+  // There is no memory for preparing so many.
+  std::atomic<int> noMemoryToPrepare{0};
   // So many links have no memory for their last frame.
   std::atomic<int> withoutMemory{0};
   // Largest number of eager bytes under way, and that were granted.

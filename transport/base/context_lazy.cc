@@ -88,8 +88,8 @@ void Context::absent(int peer, const std::string& why) {
 // What the lifelines say. (Only they say that a rank has left by what this one
 // has found; that it is another rank is looked at all the same.)
 void Context::heardOfEnd(const Cause& cause) try {
-  const bool isOther = cause.culprit >= 0 && cause.culprit < size() &&
-                       cause.culprit != rank();
+  const bool isOther =
+      cause.culprit >= 0 && cause.culprit < size() && cause.culprit != rank();
   if (cause.kind == Cause::Kind::kClosed && cause.foundBy == rank() &&
       isOther) {
     auto lock = this->lock();

@@ -70,8 +70,8 @@ Hello Context::onHello(const Hello& theirs) try {
   // A later call for a pair hears why; others only ask for this process.
   Hello answer;
   answer.purpose = theirs.purpose;
-  answer.verdict = theirs.purpose == Purpose::kPair ? Verdict::kUnknown
-                                                    : Verdict::kAccepted;
+  answer.verdict =
+      theirs.purpose == Purpose::kPair ? Verdict::kUnknown : Verdict::kAccepted;
   answer.srcRank = rank();
   answer.dstRank = theirs.srcRank;
   answer.srcNonce = nonce_;

@@ -127,9 +127,8 @@ void Lifelines::Impl::join(Key key, int rank, int size, std::vector<Peer> peers,
     joinWorld(key, rank, size, peers, std::move(onCause));
   } catch (...) {  // or nothing has happened
     worlds_.erase(key);
-    std::erase_if(lines_, [key](const auto& entry) {
-      return entry.second.key == key;
-    });
+    std::erase_if(lines_,
+                  [key](const auto& entry) { return entry.second.key == key; });
     throw;
   }
 }
@@ -308,7 +307,8 @@ void Lifelines::Impl::leave(Key key) {
           line.open->sayBye();
         }
       } catch (const std::bad_alloc&) {
-        GLOO_WARN("rank ", line.peer.rank, " is not told that this rank leaves");
+        GLOO_WARN("rank ", line.peer.rank,
+                  " is not told that this rank leaves");
       }
     }
     at = silent ? lines_.erase(at) : std::next(at);

@@ -52,11 +52,10 @@ bool Lifelines::Impl::watch(int fd, uint64_t id, Channel channel,
 void Lifelines::Impl::note(const Line& line, const std::string& why,
                            bool isShort) {
   if (const auto world = worlds_.find(line.key); world != worlds_.end()) {
-    world->second.trouble = {
-        line.peer.rank,
-        MakeString("rank ", line.peer.rank, " at ", line.peer.endpoint.str(),
-                   ": ", why),
-        isShort};
+    world->second.trouble = {line.peer.rank,
+                             MakeString("rank ", line.peer.rank, " at ",
+                                        line.peer.endpoint.str(), ": ", why),
+                             isShort};
   }
 }
 

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "tests/support/fake_link.h"
 #include "tests/transport/contract/contract.h"
 #include "transport/base/connector.h"
+#include "transport/base/lifeline.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace test {
@@ -116,13 +118,16 @@ class Answerer final : public Party {
 
 using Wait = std::function<std::string(const ContextPtr&)>;
 
+std::string waitForOne(const ContextPtr& context) {
+  return complaintOfRecv(context, {1});
+}
+
 // What rank 0 of 3 says that waits for rank 1, whose answer is spoilt; or which
 // hangs up instead, the first times.
 std::string complaintOfAnswer(
     const Answerer::Spoil& spoil, int hangsUp = 0,
-    const Wait& wait = [](const auto& context) {
-      return complaintOfRecv(context, {1});
-    }) {
+    const Wait& wait = waitForOne, const FakeOptions& options = lazyOptions(),
+    const std::function<void()>& beforeComplete = [] {}) {
   ProgressDomain domain;
   std::unique_ptr<Connector> connector;
   Answerer* asked = nullptr;
@@ -143,7 +148,7 @@ std::string complaintOfAnswer(
   }
   std::string why;
   {
-    const auto context = fakeDevices(lazyOptions())()->createContext(0, 3);
+    const auto context = fakeDevices(options)()->createContext(0, 3);
     context->setTimeout(contextTimeout());
     auto& mesh = internal::Mesh::of(*context);
     for (int rank = 1; rank < 3; rank++) {
@@ -157,6 +162,7 @@ std::string complaintOfAnswer(
     while (!mesh.allConnected()) {
       mesh.progress(milliseconds(10));
     }
+    beforeComplete();
     mesh.complete(77, std::make_shared<const internal::Profile>());
     why = wait(context);
   }
@@ -215,6 +221,110 @@ TEST(LazyCallTest, WithoutADescriptorForACallOneSaysSo) {
         return complaint;
       });
   EXPECT_NE(why.find("rank 0 cannot call rank 1"), std::string::npos) << why;
+  EXPECT_NE(why.find("ulimit -n"), std::string::npos) << why;
+}
+
+// What becomes of a call, for who makes it.
+struct Caller final : Party {
+  Hello onHello(const Hello&) override { return {}; }
+  void onConnected(const Hello&, UniqueFd, uint64_t) override { over = true; }
+  void onConnectFailed(uint64_t, Failure why, const std::string&) override {
+    over = true;
+    failure = why;
+  }
+  bool over = false;
+  std::optional<Failure> failure;
+};
+
+// It is nobody else's affair, who may drive the device meanwhile.
+TEST(LazyCallTest, WithoutMemoryForACallersLinkTheContextSaysSo) {
+  const FakeOptions options = lazyOptions();
+  const auto call = [&](const ContextPtr& context) {
+    const AddressRecord to =
+        decodeAddress(internal::Mesh::of(*context).address().bytes);
+    sockaddr_in in{};
+    in.sin_family = AF_INET;
+    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    in.sin_port = htons(to.port);
+    Hello hello;
+    hello.srcRank = 1;
+    hello.dstRank = 0;
+    hello.size = 3;
+    hello.srcNonce = 101;
+    hello.dstNonce = to.nonce;
+    hello.linkKind = name(options.shape);
+    options.watch->noMemoryToPrepare = 1;
+    Caller caller;
+    ProgressDomain domain;
+    {
+      auto lock = domain.lock();
+      Connector connector(domain, loopback());
+      connector.addParty(101, caller);
+      connector.connect(101, {reinterpret_cast<sockaddr*>(&in), sizeof(in)},
+                        hello, 1, contextTimeout());
+      domain.wait(
+          lock, [&] { return caller.over; }, Deadline::after(contextTimeout()));
+    }
+    EXPECT_EQ(caller.failure, Party::Failure::kPassed);  // it hears why later
+    return complaintOfRecv(context, {1});
+  };
+  const std::string why = complaintOfAnswer([](Hello&) {}, 0, call, options);
+  EXPECT_NE(why.find("rank 0 was out of memory for a call of rank 1"),
+            std::string::npos)
+      << why;
+}
+
+TEST(LazyCallTest, WithoutMemoryForTheNextCallTheContextSaysSo) {
+  const FakeOptions options = lazyOptions();
+  const std::string why = complaintOfAnswer(
+      [&](Hello& answer) {
+        answer.verdict = Verdict::kUnknown;  // it may call again
+        options.watch->noMemoryToPrepare = 1;
+      },
+      0, waitForOne, options);
+  EXPECT_NE(why.find("rank 0 was out of memory for a call to rank 1"),
+            std::string::npos)
+      << why;
+}
+
+// The ranks here take lifelines, and never regard them as open.
+std::string complaintOfLifelines(const ContextPtr& context, int culprit) {
+  std::string complaint;
+  try {
+    internal::Mesh::of(*context).share(Deadline::after(milliseconds(300)));
+  } catch (const TimeoutException& e) {
+    complaint = e.what();
+    EXPECT_EQ(internal::Channel::of(*context).failure()->culprit, culprit);
+  }
+  EXPECT_NE(complaint.find("no lifeline to ranks 1-2"), std::string::npos)
+      << complaint;
+  return complaint;
+}
+
+TEST(LazyCallTest, WhoDoesNotWatchOverOneIsNamed) {
+  complaintOfAnswer([](Hello&) {}, 0,
+                    [](const ContextPtr& context) {
+                      return complaintOfLifelines(context, 1);
+                    });
+}
+
+TEST(LazyCallTest, WithoutADescriptorForALifelineOneSaysSo) {
+  rlimit old{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &old), 0);
+  const std::string why = complaintOfAnswer(
+      [](Hello&) {}, 0,
+      [&](const ContextPtr& context) {
+        const std::string complaint = complaintOfLifelines(context, 0);
+        EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &old), 0);
+        return complaint;
+      },
+      lazyOptions(),
+      [&] {
+        Lifelines::instance();  // has descriptors of its own
+        const rlimit none{0, old.rlim_max};
+        EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+      });
+  EXPECT_NE(why.find("it cannot call rank "), std::string::npos) << why;
   EXPECT_NE(why.find("ulimit -n"), std::string::npos) << why;
 }
 

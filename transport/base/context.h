@@ -373,7 +373,7 @@ class Context final : public transport::Context,
   bool joined_ = false;  // lifelines
   bool closed_ = false;
   bool hasClosed_ = false;  // nothing of close() is left to do
-  bool byeSaid_ = false;  // to all pairs that are linked
+  bool byeSaid_ = false;    // to all pairs that are linked
   bool complete_ = false;
   internal::CausePtr cause_;
   std::shared_ptr<internal::Cause> spareCause_;  // with room for its text

@@ -221,19 +221,17 @@ class Allgather final : public Base {
       : Base(context, {output}, wholeOf(shape, inputs.size(), context->size)),
         bytes_(shape.elements * shape.elementSize) {
     GLOO_ENFORCE(!inputs.empty(), "allgather: no inputs");
-    for (const void* input : inputs) {
-      call_.inputs.add({const_cast<void*>(input), bytes_});
-    }
-    requireVectors(call_, "allgather");
     Request request = inPlaceRequest(Collective::kAllgather);
     request.counts.count = shape.elements * inputs.size();
     request.inPlaceOffset =
         bytes_ * inputs.size() * static_cast<size_t>(context->rank);
-    own_ = static_cast<char*>(output) + request.inPlaceOffset;
     for (size_t i = 0; i < inputs.size(); i++) {
+      call_.inputs.add({const_cast<void*>(inputs[i]), bytes_});
       (void)isPartOf(call_.outputs[0], request.inPlaceOffset + i * bytes_,
                      call_.inputs[i], "allgather");
     }
+    requireVectors(call_, "allgather");
+    own_ = static_cast<char*>(output) + request.inPlaceOffset;
     prepare(request);
   }
 

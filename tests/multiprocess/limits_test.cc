@@ -1,15 +1,12 @@
 // A rank that runs out of descriptors while it connects says so, and goes on.
 #include <gtest/gtest.h>
 
-#include <fcntl.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <memory>
 
 #include "gloo/common/error.h"
 #include "gloo/rendezvous/context.h"
 #include "gloo/rendezvous/file_store.h"
+#include "tests/support/descriptors.h"
 #include "tests/support/process_group.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/spawn.h"
@@ -21,16 +18,6 @@ namespace {
 
 // (Without a descriptor left, a sanitizer cannot look at memory.)
 #ifndef GLOO_TEST_SANITIZED
-
-// Those below the next free one are all in use.
-void leaveDescriptors(int spare) {
-  const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  ::close(next);
-  rlimit limit{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
-  limit.rlim_cur = static_cast<rlim_t>(next + spare);
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
-}
 
 TEST(LimitsTest, WhicheverDescriptorIsTheOneTooMany) {
   for (int spare = 0; spare < 12; spare++) {

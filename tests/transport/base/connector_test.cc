@@ -2,6 +2,8 @@
 // friend.
 #include "transport/base/connector.h"
 
+#include "tests/transport/base/loopback.h"
+
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -19,13 +21,6 @@ namespace {
 using namespace transport::base;  // NOLINT: everything here is about it
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-SocketAddress loopback() {
-  sockaddr_in in{};
-  in.sin_family = AF_INET;
-  in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return {reinterpret_cast<sockaddr*>(&in), sizeof(in)};
-}
 
 struct FakeParty : Party {
   explicit FakeParty(uint64_t nonce) : nonce(nonce) {}

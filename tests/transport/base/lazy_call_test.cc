@@ -16,6 +16,7 @@
 #include "gloo/internal/mesh.h"
 #include "gloo/internal/profile.h"
 #include "tests/support/fake_link.h"
+#include "tests/transport/base/loopback.h"
 #include "tests/transport/contract/contract.h"
 #include "transport/base/connector.h"
 #include "transport/base/lifeline.h"
@@ -75,13 +76,6 @@ TEST(LazyCallTest, WhatCannotBePreparedFailsWhoWaits) {
       seat.store->wait({"done"}, contextTimeout());
     });
   }
-}
-
-SocketAddress loopback() {
-  sockaddr_in in{};
-  in.sin_family = AF_INET;
-  in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return {reinterpret_cast<sockaddr*>(&in), sizeof(in)};
 }
 
 // A rank that greets, and answers calls for a pair as the test says.

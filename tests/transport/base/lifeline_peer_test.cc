@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tests/support/process_group.h"
+#include "tests/transport/base/loopback.h"
 #include "transport/base/lifeline.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -27,13 +28,6 @@ using std::chrono::seconds;
 constexpr uint64_t kWorld = 78;
 constexpr uint64_t kOwn = 1000;
 constexpr uint64_t kTheirs = 1001;
-
-SocketAddress loopback() {
-  sockaddr_in in{};
-  in.sin_family = AF_INET;
-  in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return {reinterpret_cast<sockaddr*>(&in), sizeof(in)};
-}
 
 bool readable(int fd) {
   pollfd ready{fd, POLLIN, 0};
@@ -208,6 +202,15 @@ class Stand {
   bool ended_ = false;
 };
 
+// The process has ended; at its address somebody is asked who is there.
+struct Asked {
+  Stand stand;
+  Neighbour neighbour;
+  Own own{neighbour, stand.pid()};
+  UniqueFd line = neighbour.meet();
+  UniqueFd probe = (stand.end(), neighbour.accept(Purpose::kProbe));
+};
+
 TEST(LifelinePeerTest, AnotherProcessAtADeadOnesAddressIsNoSignOfLife) {
   struct Answer {
     Verdict verdict;
@@ -215,14 +218,9 @@ TEST(LifelinePeerTest, AnotherProcessAtADeadOnesAddressIsNoSignOfLife) {
   };
   for (const Answer& other : {Answer{Verdict::kUnknown, 0},
                               Answer{Verdict::kAccepted, kTheirs + 1}}) {
-    Stand stand;
-    Neighbour neighbour;
-    Own own(neighbour, stand.pid());
-    const UniqueFd line = neighbour.meet();
-    stand.end();
-    const UniqueFd probe = neighbour.accept(Purpose::kProbe);
-    Neighbour::answer(probe, other.verdict, other.nonce);
-    const Cause cause = own.await();
+    Asked asked;
+    Neighbour::answer(asked.probe, other.verdict, other.nonce);
+    const Cause cause = asked.own.await();
     EXPECT_EQ(cause.kind, Cause::Kind::kPeerLost);
     EXPECT_EQ(cause.culprit, 1);
     EXPECT_NE(cause.text.find("has ended"), std::string::npos) << cause.text;
@@ -231,20 +229,17 @@ TEST(LifelinePeerTest, AnotherProcessAtADeadOnesAddressIsNoSignOfLife) {
 
 TEST(LifelinePeerTest, WhoAnswersOrHasLeftIsNotTakenForDead) {
   for (const bool leaves : {false, true}) {
-    Stand stand;
-    Neighbour neighbour;
-    Own own(neighbour, stand.pid());
-    const UniqueFd line = neighbour.meet();
-    stand.end();
-    const UniqueFd probe = neighbour.accept(Purpose::kProbe);
+    Asked asked;
     if (leaves) {
-      Neighbour::say(line, FrameType::kBye, {});
+      Neighbour::say(asked.line, FrameType::kBye, {});
     }
-    Neighbour::answer(probe, leaves ? Verdict::kUnknown : Verdict::kAccepted,
+    Neighbour::answer(asked.probe,
+                      leaves ? Verdict::kUnknown : Verdict::kAccepted,
                       leaves ? 0 : kTheirs);
-    EXPECT_TRUE(readable(probe.get()));  // it is closed: the answer was heard
-    own.leave();
-    EXPECT_EQ(own.heard(), 0U);
+    // It is closed: the answer was heard.
+    EXPECT_TRUE(readable(asked.probe.get()));
+    asked.own.leave();
+    EXPECT_EQ(asked.own.heard(), 0U);
   }
 }
 

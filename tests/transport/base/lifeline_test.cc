@@ -15,6 +15,7 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/shared_flag.h"
 #include "tests/support/usage.h"
+#include "tests/transport/base/loopback.h"
 #include "transport/base/connector.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -28,14 +29,6 @@ using std::chrono::seconds;
 constexpr uint64_t kWorld = 77;
 
 uint64_t nonceOf(int rank) { return 1000 + static_cast<uint64_t>(rank); }
-
-SocketAddress loopback(int port) {
-  sockaddr_in in{};
-  in.sin_family = AF_INET;
-  in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  in.sin_port = htons(static_cast<uint16_t>(port));
-  return {reinterpret_cast<sockaddr*>(&in), sizeof(in)};
-}
 
 // Accepts lifelines, as a context does.
 struct Acceptor : Party {

@@ -13,6 +13,7 @@
 
 #include "tests/support/process_group.h"
 #include "tests/support/refuse_calls.h"
+#include "tests/transport/base/loopback.h"
 #include "transport/base/connector.h"
 #include "transport/base/lifeline.h"
 
@@ -22,13 +23,6 @@ namespace {
 
 using namespace transport::base;  // NOLINT: everything here is about it
 using std::chrono::seconds;
-
-SocketAddress loopback() {
-  sockaddr_in in{};
-  in.sin_family = AF_INET;
-  in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return {reinterpret_cast<sockaddr*>(&in), sizeof(in)};
-}
 
 void inChild(const std::function<void()>& body) {
   ProcessGroup group(1, [&](Child&) { body(); });

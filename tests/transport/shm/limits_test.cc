@@ -20,6 +20,7 @@
 
 #include "gloo/common/error.h"
 #include "gloo/transport/shm/device.h"
+#include "tests/support/descriptors.h"
 #include "tests/support/refuse_calls.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/transports.h"
@@ -136,17 +137,6 @@ TEST(ShmLimitsTest, WhyAProcessCannotBeNamedIsSaid) {
 
 // (Without a descriptor left, a sanitizer cannot look at memory.)
 #ifndef GLOO_TEST_SANITIZED
-
-// So many more than there are.
-void leaveDescriptors(int more) {
-  const int next = ::dup(STDIN_FILENO);
-  ::close(next);
-  const auto most = static_cast<rlim_t>(next + more);
-  rlimit limit{};
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = most;
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
-}
 
 void raiseLimit() {
   rlimit limit{};

@@ -16,13 +16,16 @@ directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 cd "$directory"
 spin -a "$@" "$model" >spin.log || { cat spin.log; exit 1; }
-# A mutant is found early: what takes time is to compile its search.
+# A mutant is found early: what takes time is to compile its search. (States are
+# small enough to be kept as they are; packed, they would take twice as long.)
+# With the last choice of each first it is found sooner.
 case $expected in
-  holds) optimised=-O1 ;;
-  *) optimised=-O0 ;;
+  holds) how=-O1 ;;
+  *) how='-O0 -DT_REVERSE' ;;
 esac
-gcc "$optimised" -w -DSAFETY -DCOLLAPSE -DVECTORSZ=2048 -o pan pan.c
-./pan -m1000000 >pan.log 2>&1 || true
+# shellcheck disable=SC2086
+gcc $how -w -DSAFETY -DVECTORSZ=2048 -o pan pan.c
+./pan -m100000 >pan.log 2>&1 || true
 cat pan.log
 if grep -q 'max search depth too small\|out of memory\|pan: reached' pan.log
 then

@@ -101,14 +101,13 @@ inline await(rank, number) {
 #endif
      if
 #ifndef WITHOUT_RECHECK
-     :: published[rank] >= number -> skip
+     :: published[rank] >= number -> bell[_pid] = 0; break
      :: else ->
 #else
      :: true ->
 #endif
         bell[_pid] == 0
-     fi;
-     bell[_pid] = 0
+     fi
   od
 }
 

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <random>
 #include <thread>
@@ -47,8 +46,8 @@ void runOnce(uint64_t seed, End end) {
 
 class LeavingTest : public ::testing::TestWithParam<int> {};
 
-// Fewer where all takes longer.
-int runs() { return std::max(10, 125 * slowness() / patience()); }
+// In a guest ten, which take twenty seconds there.
+int runs() { return patience() > slowness() ? 10 : 125; }
 
 TEST_P(LeavingTest, AfterDestroyingTheContext) {
   for (int i = 0; i < runs() && !HasFailure(); i++) {

@@ -142,6 +142,8 @@ Plan::Plan(const Request& request, int rank, int size,
       program_(makeProgram(rank, selection)),
       longInput_(extentOfMessages(program_, Memory::kInput, eagerBytes)),
       longOutput_(extentOfMessages(program_, Memory::kOutput, eagerBytes)),
+      inputFootprint_(footprintOf(program_, Memory::kInput, eagerBytes)),
+      outputFootprint_(footprintOf(program_, Memory::kOutput, eagerBytes)),
       check_(checkOf(request_, size, algorithm_->id, cut_.hash)),
       details_(detailsOf(request_, rank, size, cut_)),
       executor_(program_) {}

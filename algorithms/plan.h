@@ -7,6 +7,7 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/executor.h"
+#include "algorithms/footprint.h"
 #include "algorithms/program.h"
 #include "algorithms/selection.h"
 #include "gloo/internal/check.h"
@@ -87,6 +88,8 @@ class Plan {
   // Of the caller's memory, what long messages come from and go to.
   const Extent& longInput() const { return longInput_; }
   const Extent& longOutput() const { return longOutput_; }
+  const Footprint& inputFootprint() const { return inputFootprint_; }
+  const Footprint& outputFootprint() const { return outputFootprint_; }
 
   // For the owner's bookkeeping.
   bool inUse = false;
@@ -112,6 +115,8 @@ class Plan {
   const Program program_;
   const Extent longInput_;
   const Extent longOutput_;
+  const Footprint inputFootprint_;
+  const Footprint outputFootprint_;
   const uint64_t check_;
   const internal::CheckDetailsPtr details_;
   Executor executor_;

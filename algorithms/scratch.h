@@ -66,8 +66,9 @@ class ScratchPool {
   void give(Scratch scratch);
 
  private:
-  // More than threads are likely to run collectives on one context at once.
-  static constexpr size_t kMaxFree = 8;
+  // Two for each of more threads than are likely to run collectives on one
+  // context at once.
+  static constexpr size_t kMaxFree = 16;
 
   internal::Channel& channel_;
   std::vector<Scratch> free_;

@@ -1,7 +1,9 @@
 #include "algorithms/state.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "algorithms/callers_memory.h"
 #include "gloo/common/error.h"
 #include "gloo/context.h"
 #include "gloo/internal/check.h"
@@ -46,44 +48,6 @@ MemoryRange outputOf(const Plan& plan, const Arguments& arguments) {
                   plan.inputBytes());
 }
 
-// The caller's memory during a call: where its long messages have to be
-// registered, all of them together are, not each for itself.
-class CallersMemory {
- public:
-  CallersMemory(internal::Channel& channel, const Plan& plan,
-                const Arguments& arguments) {
-    Extent input = plan.longInput();
-    Extent output = plan.longOutput();
-    if (arguments.input == arguments.output && input.end > 0) {
-      output = output.end > 0 ? Extent{std::min(input.begin, output.begin),
-                                       std::max(input.end, output.end),
-                                       input.sent || output.sent,
-                                       input.received || output.received}
-                              : input;
-      input = {};
-    }
-    if (plan.copiedBytes() == 0 && arguments.inputBlocks == nullptr) {
-      keep(channel, input_, arguments.input, input);
-    }
-    keep(channel, output_, arguments.output, output);
-  }
-
- private:
-  using Kept = std::unique_ptr<internal::KeptMemory>;
-
-  static void keep(internal::Channel& channel, Kept& kept, const void* memory,
-                   const Extent& extent) {
-    if (extent.end > 0) {
-      kept = channel.keep(
-          static_cast<char*>(const_cast<void*>(memory)) + extent.begin,
-          extent.end - extent.begin, extent.sent && extent.received);
-    }
-  }
-
-  Kept input_;
-  Kept output_;
-};
-
 }  // namespace
 
 void throwTagInUse(const Request& request, uint32_t tag) {
@@ -102,8 +66,13 @@ std::chrono::milliseconds leftOf(std::chrono::milliseconds timeout,
 
 Lease::~Lease() {
   if (state_ != nullptr) {
-    state_->checkIn(*plan_, std::move(scratch_));
+    state_->checkIn(*plan_, std::move(scratch_), std::move(copies_));
   }
+}
+
+char* Lease::takeCopies(size_t bytes) {
+  copies_ = state_->scratchOf(bytes);
+  return copies_.data();
 }
 
 State::State(internal::Channel& channel, const internal::Profile& profile,
@@ -147,7 +116,12 @@ Lease State::checkOutAny(const Request& request, uint64_t slot) {
   return Lease(*this, plan, std::move(scratch));
 }
 
-void State::checkIn(Plan& plan, Scratch scratch) {
+Scratch State::scratchOf(size_t bytes) {
+  MutexLock lock(mutex_);
+  return scratch_.take(bytes);
+}
+
+void State::checkIn(Plan& plan, Scratch scratch, Scratch copies) {
   if (origin_.inherited()) {
     return;
   }
@@ -155,6 +129,7 @@ void State::checkIn(Plan& plan, Scratch scratch) {
   plan.inUse = false;
   running_ -= hasSharedTag(plan.slot) ? 1 : 0;
   scratch_.give(std::move(scratch));
+  scratch_.give(std::move(copies));
 }
 
 // Objects' tags are their own, and their plans are in use all the time.
@@ -218,6 +193,10 @@ void State::runPlan(const Lease& lease, const Request& request,
   Plan& plan = lease.plan();
   char* const stage = lease.scratch();
   const MemoryRange scratch{stage, lease.scratchBytes()};
+  const MemoryRange copies = lease.copies();
+  const auto copiesOr = [&copies](const MemoryRange& vector) {
+    return copies.bytes > 0 && copies.holds({vector.data, 0}) ? copies : vector;
+  };
   Run run;
   const auto set = [&run](Memory memory, void* data, MemoryRange within) {
     run.memory[static_cast<size_t>(memory)] = static_cast<char*>(data);
@@ -230,9 +209,9 @@ void State::runPlan(const Lease& lease, const Request& request,
     set(Memory::kInput, copy, scratch);
   } else {
     set(Memory::kInput, const_cast<void*>(arguments.input),
-        inputOf(plan, arguments));
+        copiesOr(inputOf(plan, arguments)));
   }
-  set(Memory::kOutput, arguments.output, outputOf(plan, arguments));
+  set(Memory::kOutput, arguments.output, copiesOr(outputOf(plan, arguments)));
   set(Memory::kStage, stage, scratch);
   set(Memory::kScratch, stage + plan.program().stageBytes, scratch);
   run.inputBlocks = arguments.inputBlocks;
@@ -257,13 +236,17 @@ void State::runOverLinks(const Request& request, const Arguments& arguments) {
             request, arguments);
 }
 
-void State::runLeased(const Lease& lease, const Request& request,
+void State::runLeased(Lease lease, const Request& request,
                       const Arguments& arguments) {
   Arguments timed = arguments;
   timed.deadline = lease.plan().executor().deadlineAfter(
       leftOf(arguments.timeout, arguments.waited));
-  const CallersMemory registered(channel_, lease.plan(), arguments);
-  runPlan(lease, request, timed);
+  const auto copied =
+      CallersMemory::copiedOf(channel_, lease.plan(), arguments);
+  char* const copies = lease.takeCopies(copied.bytes());
+  const CallersMemory memory(channel_, lease.plan(), timed, copied, copies);
+  runPlan(lease, request, memory.arguments());
+  memory.finish();
 }
 
 }  // namespace algorithms

@@ -37,13 +37,20 @@ class Lease {
   Lease(Lease&& other) noexcept
       : state_(std::exchange(other.state_, nullptr)),
         plan_(other.plan_),
-        scratch_(std::move(other.scratch_)) {}
+        scratch_(std::move(other.scratch_)),
+        copies_(std::move(other.copies_)) {}
   Lease& operator=(Lease&&) = delete;
   ~Lease();
 
   Plan& plan() const { return *plan_; }
   char* scratch() const { return scratch_.data(); }
   size_t scratchBytes() const { return scratch_.bytes(); }
+
+  // Memory beside that, until the end. Null: of no bytes.
+  char* takeCopies(size_t bytes);
+  internal::MemoryRange copies() const {
+    return {copies_.data(), copies_.bytes()};
+  }
 
   // The state is gone, and the plan with it: gives nothing back.
   void abandon() { state_ = nullptr; }
@@ -52,6 +59,7 @@ class Lease {
   State* state_;
   Plan* plan_;
   Scratch scratch_;
+  Scratch copies_;
 };
 
 // What a run needs beside its plan. Borrowed until the run has returned.
@@ -146,13 +154,14 @@ class State final : public internal::CollectiveState,
   // There is no lane, which all ranks have noted: taken back where this one
   // refuses the call.
   void runWithoutLane(const Request& request, const Arguments& arguments);
-  void runLeased(const Lease& lease, const Request& request,
+  void runLeased(Lease lease, const Request& request,
                  const Arguments& arguments);
   void prepare(const internal::CollectiveOptions& options,
                const Request& request, const DirectSizes& sizes,
                const Arguments& arguments, uint64_t check);
   Lease checkOutAny(const Request& request, uint64_t slot);
-  void checkIn(Plan& plan, Scratch scratch);
+  Scratch scratchOf(size_t bytes);
+  void checkIn(Plan& plan, Scratch scratch, Scratch copies);
   // Throws if a call with the slot's tag is over the links.
   void refuseIfOverLinks(const Request& request, uint64_t slot) {
     if (running_.load(std::memory_order_seq_cst) > 0) {

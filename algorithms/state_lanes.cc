@@ -1,4 +1,6 @@
 // Calls that run in a lane (gloo/internal/direct.h), if there is one.
+#include <utility>
+
 #include "algorithms/direct.h"
 #include "algorithms/state.h"
 #include "gloo/internal/check.h"
@@ -101,7 +103,7 @@ void State::runSomehow(const Request& request, const DirectSizes& sizes,
 
 void State::runWithoutLane(const Request& request, const Arguments& arguments) {
   const uint64_t slot = Slot::build(arguments.prefix, arguments.tag);
-  const Lease lease = [&] {
+  Lease lease = [&] {
     try {
       return checkOut(request, slot);
     } catch (...) {
@@ -109,7 +111,7 @@ void State::runWithoutLane(const Request& request, const Arguments& arguments) {
       throw;
     }
   }();
-  runLeased(lease, request, arguments);
+  runLeased(std::move(lease), request, arguments);
 }
 
 void State::run(const Lease& lease, const Request& request,

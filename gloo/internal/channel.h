@@ -154,6 +154,14 @@ class GLOO_API Channel {
   virtual std::unique_ptr<KeptMemory> keep(void* data, size_t bytes,
                                            bool bothWays = false);
 
+  // Whether a call had better copy that memory to what is kept, and back: it
+  // would have to be registered for the call, which takes longer than to copy
+  // so many bytes, all that the call copies.
+  virtual bool isBetterCopied(const MemoryRange& memory, size_t bytes) {
+    (void)memory, (void)bytes;
+    return false;
+  }
+
   // Drives progress until ready() is true. ready is called by this thread,
   // often, under the domain's lock: it must be quick and only read states of
   // operations. Returns false at the deadline. Throws the context's cause as

@@ -47,5 +47,22 @@ inline void copyMemory(void* to, const void* from, size_t bytes) {
   }
 }
 
+// The same of what is in a cache, or will be wanted there. Where a processor
+// has rep movsb (ERMS), glibc leaves to it what is 8 KiB or longer: there no
+// faster than its loops, and emulated ones move byte by byte (QEMU's, measured:
+// 16 KiB 75 us, and in pieces 8).
+inline void copyCached(void* to, const void* from, size_t bytes) {
+  constexpr size_t kPiece = 4096;
+  size_t done = 0;
+  for (; bytes - done > kPiece; done += kPiece) {
+    copyMemory(static_cast<char*>(to) + done,
+               static_cast<const char*>(from) + done, kPiece);
+  }
+  if (bytes > done) {
+    copyMemory(static_cast<char*>(to) + done,
+               static_cast<const char*>(from) + done, bytes - done);
+  }
+}
+
 }  // namespace internal
 GLOO_NAMESPACE_END

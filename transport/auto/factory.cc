@@ -105,6 +105,7 @@ base::LinkCaps AutoFactory::caps(int peers) const {
     caps.eagerBytes = std::min(caps.eagerBytes, own.eagerBytes);
     caps.reportsDeath = caps.reportsDeath && own.reportsDeath;
     caps.needsRegions = caps.needsRegions || own.needsRegions;
+    caps.callBytes = std::max(caps.callBytes, own.callBytes);
   }
   return caps;
 }

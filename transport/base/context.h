@@ -77,9 +77,10 @@ class Context final : public transport::Context,
   int size() const override { return transport::Context::size; }
   std::string linkName(int peer) const override;
   size_t eagerBytes() const override { return eagerBytes_; }
+  bool isBetterCopied(const internal::MemoryRange& memory,
+                      size_t bytes) override;
 
-  // Of all lanes.
-  void tellRepeats();
+  void tellRepeats();  // of all lanes
 
   // internal::Mesh
   internal::PeerAddress address() override;
@@ -245,8 +246,7 @@ class Context final : public transport::Context,
   std::weak_ptr<const void> alive() const { return alive_; }  // the context
   void forgetKept(KeptMemory& kept);  // which is about to be destroyed
   uint64_t nonce() const { return nonce_; }
-  // Of the peer's context; 0: not known yet.
-  uint64_t nonceOf(int peer) const;
+  uint64_t nonceOf(int peer) const;   // the peer's context's; 0: not known yet
   bool peerHasEnded(int peer) const;  // see Link
 
   // ---- These take the lock. ----

@@ -216,29 +216,46 @@ KeptMemory::~KeptMemory() {
   }
 }
 
+// Calls `look` for those of the nearest few that have all of that memory, until
+// it returns true.
+template <typename Look>
+void KeptMemory::forNearest(const ByFirstByte& all,
+                            const internal::MemoryRange& memory,
+                            const Look& look) {
+  constexpr int kLooks = 8;
+  auto it = all.upper_bound(memory.data);
+  for (int looks = 0; looks < kLooks && it != all.begin(); looks++) {
+    KeptMemory& kept = *(--it)->second;
+    if (kept.range().holds(memory) && look(kept)) {
+      return;
+    }
+  }
+}
+
+bool KeptMemory::holds(const ByFirstByte& all,
+                       const internal::MemoryRange& memory) {
+  bool found = false;
+  forNearest(all, memory, [&found](const KeptMemory&) { return found = true; });
+  return found;
+}
+
 KeptMemory* KeptMemory::of(const ByFirstByte& all,
                            const internal::Operation& op, Rights rights) {
-  constexpr int kLooks = 8;
   const internal::MemoryRange bytes{op.data, op.bytes};
   const internal::MemoryRange owned = op.within.bytes > 0 ? op.within : bytes;
   KeptMemory* registered = nullptr;
   KeptMemory* own = nullptr;
-  auto it = all.upper_bound(op.data);
-  for (int look = 0; look < kLooks && it != all.begin(); look++) {
-    KeptMemory& kept = *(--it)->second;
-    const internal::MemoryRange range{kept.data(), kept.bytes()};
-    if (!range.holds(bytes)) {
-      continue;
-    }
+  forNearest(all, bytes, [&](KeptMemory& kept) {
     if (kept.isRegistered(rights)) {
       if (registered == nullptr || kept.bytes() <= registered->bytes()) {
         registered = &kept;
       }
-    } else if (owned.holds(range) &&
+    } else if (owned.holds(kept.range()) &&
                (own == nullptr || kept.bytes() >= own->bytes())) {
       own = &kept;
     }
-  }
+    return false;
+  });
   return registered != nullptr ? registered : own;
 }
 
@@ -301,6 +318,16 @@ std::unique_ptr<internal::KeptMemory> Context::keep(void* data, size_t bytes,
     return nullptr;
   }
   return keepAs(memoryKindOf(data, bytes), data, bytes, bothWays);
+}
+
+bool Context::isBetterCopied(const internal::MemoryRange& memory,
+                             size_t bytes) {
+  if (bytes > capsOfLinks().callBytes ||
+      deviceOf(memoryKindOf(memory.data, memory.bytes)) >= 0) {
+    return false;
+  }
+  const auto lock = this->lock();
+  return needsRegions() && !KeptMemory::holds(kept_, memory);
 }
 
 std::unique_ptr<KeptMemory> Context::keepAs(MemoryKind kind, void* data,

@@ -17,7 +17,7 @@ inline void copyBytes(char* to, const char* from, size_t bytes) {
   if (bytes == sizeof(uint64_t)) {
     std::memcpy(to, from, sizeof(uint64_t));
   } else {
-    internal::copyMemory(to, from, bytes);
+    internal::copyCached(to, from, bytes);
   }
 }
 

@@ -51,6 +51,9 @@ struct LinkCaps {
   bool readByPeer = false;
   // Memory of operations must be registered with the device behind the link.
   bool needsRegions = false;
+  // To register as much for one call takes as long as to copy it there and
+  // back.
+  size_t callBytes = 0;
   // The link itself reports within a second that the peer's process has ended.
   bool reportsDeath = false;
   // Largest payload of an eager message.

@@ -111,6 +111,7 @@ void Adapter::checkSettings() const {
   checkRange<size_t>("maxMessageBytes", s.maxMessageBytes,
                      QpAddress::kLeastMaxMessage, size_t{1} << 31);
   checkRange<size_t>("creditBytes", s.creditBytes, 1024, kMaxMemory);
+  checkRange<size_t>("callBytes", s.callBytes, 0, kMaxMemory);
   checkRange<size_t>("eagerMemoryBytes", s.eagerMemoryBytes, 65536, kMaxMemory);
   checkRange("completionQueue", s.completionQueue, 1, 1 << 22);
   checkTime("portDownTime", s.portDownTime, 0ms, 1h);

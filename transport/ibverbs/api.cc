@@ -61,6 +61,7 @@ class Resolver {
 };
 
 void resolveDevice(Resolver& from, Api& api, Hidden& hidden) {
+  from.optional(api.isForkInitialized, "ibv_is_fork_initialized");
   from.required(api.forkInit, "ibv_fork_init");
   from.required(api.getDeviceList, "ibv_get_device_list");
   from.required(api.freeDeviceList, "ibv_free_device_list");

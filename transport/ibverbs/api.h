@@ -20,6 +20,8 @@ namespace transport::ibverbs {
 // return null or -1 and set errno, others (destroy, modify, query) return a
 // positive errno.
 struct Api {
+  // Null in libraries before rdma-core 35.
+  decltype(&::ibv_is_fork_initialized) isForkInitialized = nullptr;
   decltype(&::ibv_fork_init) forkInit = nullptr;
   decltype(&::ibv_get_device_list) getDeviceList = nullptr;
   decltype(&::ibv_free_device_list) freeDeviceList = nullptr;

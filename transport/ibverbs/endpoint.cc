@@ -59,6 +59,7 @@ Shape shapeFor(const Adapter& adapter, int peers) {
   shape.caps.remoteWrite = true;
   shape.caps.remoteRead = true;
   shape.caps.needsRegions = true;
+  shape.caps.callBytes = settings.callBytes;
   shape.caps.reportsDeath = true;
   shape.caps.creditBytes = std::clamp(share, kMinCredit, settings.creditBytes);
   shape.caps.eagerBytes = std::min(eager, shape.caps.creditBytes / 4);

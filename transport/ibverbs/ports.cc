@@ -90,10 +90,14 @@ std::string readDevice(ibv_device* handle, RdmaDevice& device) {
 
 // The kernel copies the parent's registered pages at a fork, or, where it is
 // too old for that, the library keeps them from the child: those that are
-// registered from now on.
+// registered from now on, each by two calls of madvise(2), and so it would do,
+// once told to, where the kernel copies as well.
 void prepareForForks() {
-  const int error =
-      internal::madeOnce([] { return api().forkInit(); });  // more are as one
+  const int error = internal::madeOnce([] {  // more calls are as one
+    const bool kernelCopies = api().isForkInitialized != nullptr &&
+                              api().isForkInitialized() == IBV_FORK_UNNEEDED;
+    return kernelCopies ? 0 : api().forkInit();
+  });
   if (error != 0) {
     GLOO_WARN("ibv_fork_init: ", std::strerror(error),
               ": a fork of this process may break its transfers");

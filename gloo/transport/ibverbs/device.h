@@ -58,6 +58,10 @@ struct attr {
   // Messages up to this many bytes are copied through registered memory and
   // need no round trip; fewer when there are many peers.
   size_t eagerBytes = 16384;
+  // A collective's vectors of together up to this many bytes, unless they lie
+  // in an UnboundBuffer, are copied to memory that stays registered, and back:
+  // to register and deregister them takes longer. 0 to 2^40; 0: they never are.
+  size_t callBytes = size_t{256} << 10;
   // Messages up to this many bytes, head included, are handed over within the
   // work request. 0 to 32768; at most what the device takes.
   int inlineBytes = 256;

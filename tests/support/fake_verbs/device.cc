@@ -18,8 +18,16 @@ using Lock = std::lock_guard<std::mutex>;
 
 FakeFabric& fabric() { return FakeFabric::instance(); }
 
+ibv_fork_status isForkInitialized() {
+  return fabric().config.kernelCopiesAtForks ? IBV_FORK_UNNEEDED
+                                             : IBV_FORK_DISABLED;
+}
+
 int forkInit() {
   Lock lock(fabric().mutex);
+  if (fabric().config.kernelCopiesAtForks) {
+    fabric().misuse.push_back("ibv_fork_init where it is not needed");
+  }
   return fabric().failureOf(FakeCall::kForkInit);
 }
 
@@ -267,6 +275,7 @@ const char* portStateStr(ibv_port_state state) {
 }  // namespace
 
 void fillDeviceCalls(transport::ibverbs::Api& api) {
+  api.isForkInitialized = &isForkInitialized;
   api.forkInit = &forkInit;
   api.getDeviceList = &getDeviceList;
   api.freeDeviceList = &freeDeviceList;

@@ -42,6 +42,8 @@ struct FakeVerbsConfig {
   uint32_t maxInlineBytes = 256;
   int maxCqe = 1 << 16;
   uint64_t maxRegionBytes = UINT64_MAX;
+  // Locked pages are copied at a fork: ibv_fork_init is not needed.
+  bool kernelCopiesAtForks = false;
   int maxQpWr = 1 << 12;
   int maxQp = 1 << 12;
   int maxReadsAtATime = 16;

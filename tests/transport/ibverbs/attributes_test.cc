@@ -37,6 +37,7 @@ TEST_F(VerbsAttributesTest, WhatIsOutOfRangeIsNamedWithItsValueAndTheRange) {
        "between 4096 and 2147483648"},
       {[](attr& a) { a.creditBytes = 1023; }, "creditBytes = 1023 is not"},
       {[](attr& a) { a.creditBytes = SIZE_MAX; }, "1024 and 1099511627776"},
+      {[](attr& a) { a.callBytes = SIZE_MAX; }, "callBytes = 1844674407370955"},
       {[](attr& a) { a.eagerMemoryBytes = 65535; }, "eagerMemoryBytes = 65535"},
       {[](attr& a) { a.eagerMemoryBytes = SIZE_MAX; }, "65536 and 1099511627"},
       {[](attr& a) { a.completionQueue = 0; }, "completionQueue = 0 is not"},
@@ -65,6 +66,7 @@ TEST_F(VerbsAttributesTest, TheEndsOfTheRangesAreTaken) {
   attr_.maxMessageBytes = 4096;
   attr_.creditBytes = 1024;
   attr_.eagerMemoryBytes = 65536;
+  attr_.callBytes = 0;
   attr_.completionQueue = 1;
   attr_.portDownTime = attr_.gidLostTime = attr_.reasonTime = 0ms;
   attr_.hostTimeout = 1s;
@@ -72,7 +74,8 @@ TEST_F(VerbsAttributesTest, TheEndsOfTheRangesAreTaken) {
   EXPECT_NO_THROW(Endpoint(least, shapeFor(least.adapter(), 1000)));
   attr_.readsAtATime = 255;
   attr_.maxMessageBytes = size_t{1} << 31;
-  attr_.creditBytes = attr_.eagerMemoryBytes = size_t{1} << 40;
+  attr_.creditBytes = attr_.eagerMemoryBytes = attr_.callBytes = size_t{1}
+                                                                 << 40;
   attr_.completionQueue = 1 << 22;
   attr_.portDownTime = attr_.gidLostTime = attr_.hostTimeout = 1h;
   attr_.reasonTime = 1min;

@@ -36,6 +36,7 @@ FakeDevices tinyDevices() {
   devices.attr.sendQueue = 8;
   devices.attr.receives = 8;
   devices.attr.eagerBytes = 100;
+  devices.attr.callBytes = 0;
   return devices;
 }
 

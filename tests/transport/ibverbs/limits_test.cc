@@ -354,6 +354,14 @@ TEST_F(VerbsLimitsTest, AForkThatCannotBePreparedForIsNoError) {
   works(2);
 }
 
+// The fake takes ibv_fork_init for misuse then.
+TEST_F(VerbsLimitsTest, WhereTheKernelCopiesAtForksNoRegionIsKeptFromChildren) {
+  FakeDevices devices = plainDevices();
+  devices.config.kernelCopiesAtForks = true;
+  start(devices);
+  works(2);
+}
+
 TEST_F(VerbsLimitsTest, EveryMtuOfTwoSidesMeetsAtTheSmaller) {
   for (const int mtu : {256, 1024, 4096}) {
     FakeDevices devices = plainDevices();

@@ -1,0 +1,31 @@
+// What a program does with a memory of the caller's.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "algorithms/program.h"
+
+GLOO_NAMESPACE_BEGIN
+namespace algorithms {
+
+// Bytes [begin, end) of a memory.
+struct Span {
+  size_t begin = 0;
+  size_t end = 0;
+};
+
+struct Footprint {
+  // Messages of more than the bytes that were asked for use it; else nothing
+  // of the rest is known.
+  bool travels = false;
+  // In order, with something between any two.
+  std::vector<Span> needed;   // read before the program has written it
+  std::vector<Span> written;  // all of it
+  size_t end = 0;             // of both
+};
+
+Footprint footprintOf(const Program& program, Memory memory, size_t bytes);
+
+}  // namespace algorithms
+GLOO_NAMESPACE_END

@@ -28,13 +28,6 @@ constexpr int kGlances = 64;
 // rounds, system calls and looks at the clock.
 constexpr uint32_t kRestRounds = 512;
 constexpr std::chrono::microseconds kDefaultSpin{500};
-// Between two looks of the background thread whether threads drive, once they
-// have done so each time for a while: a look costs the one that it interrupts.
-constexpr milliseconds kLongDoze{4};
-// Where reading the clock is slow, so are timers and switches: looks that are
-// rarer by so much cost emulated ranks a fiftieth of their time instead of a
-// fifth.
-constexpr int kMostTimesRarer = 16;
 // How long a driver sleeps on words, which do not tell of the end of a peer,
 // nor of calls. Who has not been woken until then sleeps on in epoll: that
 // costs a long wait one wake-up.
@@ -44,7 +37,6 @@ constexpr milliseconds kBrief{4};
 
 ProgressDomain::ProgressDomain()
     : lookEvery_(Spinner::kLookEvery),
-      longDoze_(kLongDoze * std::min(Spinner::costOfALook(), kMostTimesRarer)),
       spinBudget_(Environment::fromEnvironment().spin.value_or(kDefaultSpin)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       driverBell_(makeBell()),

@@ -7,9 +7,9 @@
 // waiters sleep on a futex of their own. A driver whose wait is
 // over hands the role to a sleeper. When nobody waits, the background thread
 // sees to it that everything in flight moves on within a millisecond (within
-// four after threads have driven without a pause, since its looks at that
-// disturb them; within 64 where clocks are emulated); with nothing going on it
-// sleeps in the kernel.
+// four where it has found nothing to do for a while, since its looks at that
+// disturb who drives; within 64 where processors are emulated); with nothing
+// going on it sleeps in the kernel.
 // tests/model/progress.pml is a model of the hand-over and of falling asleep.
 #pragma once
 
@@ -27,6 +27,7 @@
 #include "gloo/config.h"
 #include "transport/base/bell.h"
 #include "transport/base/core_spread.h"
+#include "transport/base/dozing.h"
 #include "transport/base/fork.h"
 #include "transport/base/rate_limit.h"
 #include "transport/base/socket.h"
@@ -251,6 +252,7 @@ class ProgressDomain {
   void lockForBackground(Lock& lock);
   void backgroundLoop();
   bool doze();
+  void dozeOnce();
   void tend();
   void tendSafely();
 
@@ -261,7 +263,6 @@ class ProgressDomain {
   uint32_t rounds_ = 0;
   bool lookDue_ = false;  // at the driver's deadline
   int lookEvery_;         // rounds of polling between two looks at the clock
-  const std::chrono::milliseconds longDoze_;  // of the background thread
   std::vector<Sleeper*> sleepers_;
   // Sequentially consistent, as are backgroundDeep_ and drives_: the leaving
   // driver writes driving_ and reads backgroundDeep_, the background thread
@@ -273,9 +274,10 @@ class ProgressDomain {
   const Ready* driverReady_ = nullptr;  // while it is asleep
   bool touched_ = false;
   bool backgroundAsleep_ = false;
-  int evasions_ = 0;      // of the background thread
-  int dozes_ = 0;         // since no thread was at work
-  RateLimit complaints_;  // of the background thread
+  // Of the background thread.
+  int evasions_ = 0;
+  Dozing dozing_;
+  RateLimit complaints_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> busyPoll_{false};
   std::atomic<bool> crowded_{false};

@@ -1,7 +1,8 @@
 // The background thread of a progress domain.
 #include <pthread.h>
 
-#include <algorithm>
+#include <chrono>
+#include <ctime>
 #include <exception>
 
 #include "gloo/common/logging.h"
@@ -15,13 +16,17 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = Deadline::Clock;
 
-// Between two looks whether threads drive, and how many of them come before
-// the longer ones.
-constexpr milliseconds kDoze{1};
-constexpr int kDozesUntilLong = 8;
 // In a row, before a thread that is at work.
 constexpr int kMostEvasions = 16;
 constexpr int kEvasionsOfLong = 4;  // that one after a long doze counts for
+
+// That this thread has taken.
+std::chrono::nanoseconds processorTime() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) +
+         std::chrono::nanoseconds(now.tv_nsec);
+}
 
 }  // namespace
 
@@ -53,11 +58,7 @@ void ProgressDomain::tendSafely() {
 bool ProgressDomain::doze() {
   while (true) {
     const uint64_t before = drives_;
-    if (waitReadable(backgroundBell_.get(),
-                     dozes_ < kDozesUntilLong ? kDoze : longDoze_)) {
-      silence(backgroundBell_);
-    }
-    dozes_ = std::min(dozes_ + 1, kDozesUntilLong);
+    dozeOnce();
     if (stopping_) {
       return false;
     }
@@ -76,6 +77,20 @@ bool ProgressDomain::doze() {
   }
 }
 
+void ProgressDomain::dozeOnce() {
+  const auto doze = [this] {
+    if (waitReadable(backgroundBell_.get(), dozing_.length())) {
+      silence(backgroundBell_);
+    }
+  };
+  if (dozing_.isLong()) {
+    return doze();
+  }
+  const auto before = processorTime();
+  doze();
+  dozing_.took(processorTime() - before);
+}
+
 // Nobody waits: moves what is in flight until nothing moves, then sleeps until
 // something arrives. Returns when a thread drives, or at once where another
 // thread is at work: that one will wait, most likely, and should not find that
@@ -87,18 +102,17 @@ void ProgressDomain::tend() {
   Lock lock(mutex_, std::try_to_lock);
   bool othersWork = !lock.owns_lock();
   if (othersWork) {
-    evasions_ += dozes_ < kDozesUntilLong ? 1 : kEvasionsOfLong;
+    evasions_ += dozing_.isLong() ? kEvasionsOfLong : 1;
     if (evasions_ < kMostEvasions) {
       return;
     }
     lockForBackground(lock);
-  } else {
-    dozes_ = 0;
   }
   evasions_ = 0;
   const uint64_t before = drives_;
   while (!stopping_ && !driving_ && drives_ == before) {
     if (poll()) {
+      dozing_.beBrief();
       wakeReadySleepers();
       letOthersIn(lock);
       continue;

@@ -9,6 +9,8 @@ GLOO_NAMESPACE_BEGIN
 namespace algorithms {
 namespace {
 
+using internal::MemoryRange;
+
 constexpr size_t kLine = 64;
 
 size_t wholeLines(size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
@@ -31,37 +33,83 @@ void copyParts(void* to, const void* from, const std::vector<Span>& parts) {
   }
 }
 
-bool takesInput(const Plan& plan, const Arguments& arguments) {
-  return plan.copiedBytes() == 0 && arguments.inputBlocks == nullptr;
+// The caller's vectors. In place they are one, of which the shorter is a part.
+MemoryRange vectorOf(const void* data, size_t bytes, const void* other,
+                     size_t otherBytes) {
+  return {static_cast<const char*>(data),
+          data == other ? std::max(bytes, otherBytes) : bytes};
 }
+
+// An input in pieces: a block for each rank.
+class InputBlocks {
+ public:
+  InputBlocks(const internal::Channel& channel, const Plan& plan,
+              const Arguments& arguments)
+      : blocks_(arguments.inputBlocks),
+        count_(static_cast<size_t>(channel.size())),
+        bytes_(plan.inputBytes() / count_) {}
+
+  template <typename Is>
+  bool all(const Is& is) const {
+    return std::all_of(blocks_, blocks_ + count_, [&](const void* block) {
+      return is(MemoryRange{static_cast<const char*>(block), bytes_});
+    });
+  }
+
+  void copyTo(char* to) const {
+    for (size_t i = 0; i < count_; i++) {
+      internal::copyCached(to + i * bytes_, blocks_[i], bytes_);
+    }
+  }
+
+ private:
+  const void* const* const blocks_;
+  const size_t count_;
+  const size_t bytes_;
+};
 
 }  // namespace
 
-// All or nothing: a part that has to be registered may as well be all.
-CallersMemory::Copied CallersMemory::copiedOf(internal::Channel& channel,
-                                              const Plan& plan,
-                                              const Arguments& arguments) {
-  Copied copied;
-  const auto add = [&](const Footprint& print, const void* memory,
-                       size_t* bytes) {
-    if (!print.travels) {
-      return true;
-    }
-    *bytes = wholeLines(print.end);
-    return channel.isBetterCopied({static_cast<const char*>(memory), print.end},
-                                  copied.bytes());
-  };
-  const Footprint& output = plan.outputFootprint();
-  const bool holdsOwn =
-      arguments.own == nullptr || (*arguments.own)[0].bytes <= output.end;
-  const bool good =
-      holdsOwn && add(output, arguments.output, &copied.outputBytes) &&
-      (!takesInput(plan, arguments) ||
-       add(plan.inputFootprint(), arguments.input, &copied.inputBytes));
-  return good ? copied : Copied{};
+MemoryRange inputOf(const Plan& plan, const Arguments& arguments) {
+  return vectorOf(arguments.input, plan.inputBytes(), arguments.output,
+                  plan.outputBytes());
 }
 
-CallersMemory::CallersMemory(internal::Channel& channel, const Plan& plan,
+MemoryRange outputOf(const Plan& plan, const Arguments& arguments) {
+  return vectorOf(arguments.output, plan.outputBytes(), arguments.input,
+                  plan.inputBytes());
+}
+
+// All or nothing: a part that has to be registered may as well be all.
+CallersMemory::Copied CallersMemory::copiedOf(internal::Channel& channel,
+                                              Plan& plan,
+                                              const Arguments& arguments) {
+  Copied copied;
+  if (plan.hasLongOutput()) {
+    const MemoryRange output = outputOf(plan, arguments);
+    const size_t own = arguments.own == nullptr ? 0 : (*arguments.own)[0].bytes;
+    if (!channel.isBetterCopied(output, output.bytes) ||
+        plan.outputFootprint().end < own) {
+      return {};
+    }
+    copied.outputBytes = wholeLines(plan.outputFootprint().end);
+  }
+  if (plan.hasLongInput() && plan.copiedBytes() == 0) {
+    const size_t bytes = copied.outputBytes + plan.inputBytes();
+    const auto better = [&](const MemoryRange& part) {
+      return channel.isBetterCopied(part, bytes);
+    };
+    const InputBlocks blocks(channel, plan, arguments);
+    if (arguments.inputBlocks != nullptr ? !blocks.all(better)
+                                         : !better(inputOf(plan, arguments))) {
+      return {};
+    }
+    copied.inputBytes = wholeLines(plan.inputBytes());
+  }
+  return copied;
+}
+
+CallersMemory::CallersMemory(internal::Channel& channel, Plan& plan,
                              const Arguments& arguments, const Copied& copied,
                              char* copies)
     : plan_(plan), arguments_(arguments), output_(arguments.output) {
@@ -70,8 +118,13 @@ CallersMemory::CallersMemory(internal::Channel& channel, const Plan& plan,
     return;
   }
   if (copied.inputBytes > 0) {
-    copyParts(copies, arguments.input, plan.inputFootprint().needed);
+    if (arguments.inputBlocks != nullptr) {
+      InputBlocks(channel, plan, arguments).copyTo(copies);
+    } else {
+      copyParts(copies, arguments.input, plan.inputFootprint().needed);
+    }
     arguments_.input = copies;
+    arguments_.inputBlocks = nullptr;
   }
   if (copied.outputBytes > 0) {
     char* const output = copies + copied.inputBytes;
@@ -93,7 +146,7 @@ void CallersMemory::registerLong(internal::Channel& channel) {
                             : input;
     input = {};
   }
-  if (takesInput(plan_, arguments_)) {
+  if (plan_.copiedBytes() == 0 && arguments_.inputBlocks == nullptr) {
     kept_[0] = keep(channel, arguments_.input, input);
   }
   kept_[1] = keep(channel, arguments_.output, output);

@@ -15,6 +15,10 @@
 GLOO_NAMESPACE_BEGIN
 namespace algorithms {
 
+// The caller's vectors; see Run::within.
+internal::MemoryRange inputOf(const Plan& plan, const Arguments& arguments);
+internal::MemoryRange outputOf(const Plan& plan, const Arguments& arguments);
+
 class CallersMemory {
  public:
   // Of the caller's vectors, from the beginning; 0: it stays where it is.
@@ -23,11 +27,11 @@ class CallersMemory {
     size_t outputBytes = 0;
     size_t bytes() const { return inputBytes + outputBytes; }
   };
-  static Copied copiedOf(internal::Channel& channel, const Plan& plan,
+  static Copied copiedOf(internal::Channel& channel, Plan& plan,
                          const Arguments& arguments);
 
   // `copies`: of copied.bytes(). With none, what is long is registered.
-  CallersMemory(internal::Channel& channel, const Plan& plan,
+  CallersMemory(internal::Channel& channel, Plan& plan,
                 const Arguments& arguments, const Copied& copied, char* copies);
 
   // Of the run: with the copies in their places.
@@ -38,7 +42,7 @@ class CallersMemory {
  private:
   void registerLong(internal::Channel& channel);
 
-  const Plan& plan_;
+  Plan& plan_;
   Arguments arguments_;
   void* const output_;  // the caller's
   std::array<std::unique_ptr<internal::KeptMemory>, 2> kept_;

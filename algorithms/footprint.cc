@@ -46,8 +46,9 @@ class Pieces {
   std::vector<Span> pieces_;
 };
 
-// A message of more than `bytes` from there, or to there.
-bool travels(const Program& program, Memory memory, size_t bytes) {
+}  // namespace
+
+bool hasMessages(const Program& program, Memory memory, size_t bytes) {
   return std::any_of(program.actions.begin(), program.actions.end(),
                      [&](const Action& action) {
                        const bool uses = (action.kind == ActionKind::kSend &&
@@ -58,14 +59,7 @@ bool travels(const Program& program, Memory memory, size_t bytes) {
                      });
 }
 
-}  // namespace
-
-Footprint footprintOf(const Program& program, Memory memory, size_t bytes) {
-  Footprint print;
-  print.travels = travels(program, memory, bytes);
-  if (!print.travels) {
-    return print;
-  }
+Footprint footprintOf(const Program& program, Memory memory) {
   Pieces needed;
   Pieces written;
   for (const Action& action : program.actions) {
@@ -85,8 +79,7 @@ Footprint footprintOf(const Program& program, Memory memory, size_t bytes) {
       written.add({target.offset, target.offset + action.bytes});
     }
   }
-  print.needed = needed.take();
-  print.written = written.take();
+  Footprint print{needed.take(), written.take()};
   for (const auto* pieces : {&print.needed, &print.written}) {
     print.end = std::max(print.end, pieces->empty() ? 0 : pieces->back().end);
   }

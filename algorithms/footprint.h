@@ -15,17 +15,17 @@ struct Span {
   size_t end = 0;
 };
 
+// In order, with something between any two.
 struct Footprint {
-  // Messages of more than the bytes that were asked for use it; else nothing
-  // of the rest is known.
-  bool travels = false;
-  // In order, with something between any two.
   std::vector<Span> needed;   // read before the program has written it
   std::vector<Span> written;  // all of it
   size_t end = 0;             // of both
 };
 
-Footprint footprintOf(const Program& program, Memory memory, size_t bytes);
+Footprint footprintOf(const Program& program, Memory memory);
+
+// Whether messages of more than `bytes` come from there or go there.
+bool hasMessages(const Program& program, Memory memory, size_t bytes);
 
 }  // namespace algorithms
 GLOO_NAMESPACE_END

@@ -142,8 +142,8 @@ Plan::Plan(const Request& request, int rank, int size,
       program_(makeProgram(rank, selection)),
       longInput_(extentOfMessages(program_, Memory::kInput, eagerBytes)),
       longOutput_(extentOfMessages(program_, Memory::kOutput, eagerBytes)),
-      inputFootprint_(footprintOf(program_, Memory::kInput, eagerBytes)),
-      outputFootprint_(footprintOf(program_, Memory::kOutput, eagerBytes)),
+      hasLongInput_(hasMessages(program_, Memory::kInput, eagerBytes)),
+      hasLongOutput_(hasMessages(program_, Memory::kOutput, eagerBytes)),
       check_(checkOf(request_, size, algorithm_->id, cut_.hash)),
       details_(detailsOf(request_, rank, size, cut_)),
       executor_(program_) {}
@@ -162,6 +162,20 @@ bool Plan::serves(const Request& r) const {
          mine.radix == r.radix &&
          equal(mine.counts.sendOffsets, r.counts.sendOffsets, size_) &&
          equal(mine.counts.recvOffsets, r.counts.recvOffsets, size_);
+}
+
+const Footprint& Plan::inputFootprint() {
+  if (!inputFootprint_) {
+    inputFootprint_ = footprintOf(program_, Memory::kInput);
+  }
+  return *inputFootprint_;
+}
+
+const Footprint& Plan::outputFootprint() {
+  if (!outputFootprint_) {
+    outputFootprint_ = footprintOf(program_, Memory::kOutput);
+  }
+  return *outputFootprint_;
 }
 
 Program Plan::makeProgram(int rank, const Selection& selection) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -88,8 +89,12 @@ class Plan {
   // Of the caller's memory, what long messages come from and go to.
   const Extent& longInput() const { return longInput_; }
   const Extent& longOutput() const { return longOutput_; }
-  const Footprint& inputFootprint() const { return inputFootprint_; }
-  const Footprint& outputFootprint() const { return outputFootprint_; }
+  // Whether there are any.
+  bool hasLongInput() const { return hasLongInput_; }
+  bool hasLongOutput() const { return hasLongOutput_; }
+  // Reckoned when first asked for.
+  const Footprint& inputFootprint();
+  const Footprint& outputFootprint();
 
   // For the owner's bookkeeping.
   bool inUse = false;
@@ -115,8 +120,10 @@ class Plan {
   const Program program_;
   const Extent longInput_;
   const Extent longOutput_;
-  const Footprint inputFootprint_;
-  const Footprint outputFootprint_;
+  const bool hasLongInput_;
+  const bool hasLongOutput_;
+  std::optional<Footprint> inputFootprint_;
+  std::optional<Footprint> outputFootprint_;
   const uint64_t check_;
   const internal::CheckDetailsPtr details_;
   Executor executor_;

@@ -10,7 +10,7 @@ namespace {
 
 // From here on, memory is worth more than the time of making it anew.
 constexpr size_t kLong = 4 << 20;
-constexpr uint64_t kPatience = 16;  // calls
+constexpr uint64_t kPatience = 32;  // takes, two for a call at most
 
 // Few different sizes, so that calls of different sizes share; of long ones an
 // eighth too much at most.

@@ -31,23 +31,6 @@ bool hasSharedTag(uint64_t slot) {
   return slot >> 56 < internal::kFirstOwnPrefix;
 }
 
-// The caller's vectors. In place they are one, of which the shorter is a part.
-MemoryRange vectorOf(const void* data, size_t bytes, const void* other,
-                     size_t otherBytes) {
-  return {static_cast<const char*>(data),
-          data == other ? std::max(bytes, otherBytes) : bytes};
-}
-
-MemoryRange inputOf(const Plan& plan, const Arguments& arguments) {
-  return vectorOf(arguments.input, plan.inputBytes(), arguments.output,
-                  plan.outputBytes());
-}
-
-MemoryRange outputOf(const Plan& plan, const Arguments& arguments) {
-  return vectorOf(arguments.output, plan.outputBytes(), arguments.input,
-                  plan.inputBytes());
-}
-
 }  // namespace
 
 void throwTagInUse(const Request& request, uint32_t tag) {
@@ -71,7 +54,9 @@ Lease::~Lease() {
 }
 
 char* Lease::takeCopies(size_t bytes) {
-  copies_ = state_->scratchOf(bytes);
+  if (bytes > 0) {
+    copies_ = state_->scratchOf(bytes);
+  }
   return copies_.data();
 }
 

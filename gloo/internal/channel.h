@@ -154,11 +154,11 @@ class GLOO_API Channel {
   virtual std::unique_ptr<KeptMemory> keep(void* data, size_t bytes,
                                            bool bothWays = false);
 
-  // Whether a call had better copy that memory to what is kept, and back: it
-  // would have to be registered for the call, which takes longer than to copy
-  // so many bytes, all that the call copies.
-  virtual bool isBetterCopied(const MemoryRange& memory, size_t bytes) {
-    (void)memory, (void)bytes;
+  // Whether a call had better copy that vector of its caller's to kept memory,
+  // and back: it would have to be registered for the call, which takes longer
+  // than to copy so many bytes, all that the call copies.
+  virtual bool isBetterCopied(const MemoryRange& vector, size_t bytes) {
+    (void)vector, (void)bytes;
     return false;
   }
 

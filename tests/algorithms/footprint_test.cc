@@ -62,10 +62,7 @@ std::vector<bool> marksOf(const std::vector<Span>& pieces) {
 
 void expectFootprint(const Program& program, Memory memory) {
   const Marks marks(program, memory);
-  const Footprint print = footprintOf(program, memory, 0);
-  if (!print.travels) {
-    return;
-  }
+  const Footprint print = footprintOf(program, memory);
   EXPECT_EQ(marksOf(print.needed), marks.needed);
   EXPECT_EQ(marksOf(print.written), marks.written);
   EXPECT_EQ(print.end, std::max(marks.needed.size(), marks.written.size()));
@@ -84,7 +81,7 @@ TEST(Footprint, IsWhatAProgramReadsFirstAndWhatItWrites) {
         for (const Program& program : verify::programsOf(job)) {
           for (const Memory memory : {Memory::kInput, Memory::kOutput}) {
             expectFootprint(program, memory);
-            inPieces += footprintOf(program, memory, 0).written.size() > 1;
+            inPieces += footprintOf(program, memory).written.size() > 1;
           }
         }
         ASSERT_FALSE(testing::Test::HasFailure()) << job.str();
@@ -94,7 +91,7 @@ TEST(Footprint, IsWhatAProgramReadsFirstAndWhatItWrites) {
   EXPECT_GT(inPieces, 0u);
 }
 
-TEST(Footprint, TravelsWhereMessagesAreLongerThanThat) {
+TEST(Footprint, OnlyMessagesAboveALengthCount) {
   Program program;
   Action send;
   send.kind = ActionKind::kSend;
@@ -104,11 +101,11 @@ TEST(Footprint, TravelsWhereMessagesAreLongerThanThat) {
   recv.bytes = 50;
   recv.target.memory = Memory::kOutput;
   program.actions = {send, recv};
-  EXPECT_TRUE(footprintOf(program, Memory::kInput, 99).travels);
-  EXPECT_FALSE(footprintOf(program, Memory::kInput, 100).travels);
-  EXPECT_TRUE(footprintOf(program, Memory::kOutput, 49).travels);
-  EXPECT_FALSE(footprintOf(program, Memory::kOutput, 50).travels);
-  EXPECT_FALSE(footprintOf(program, Memory::kScratch, 0).travels);
+  EXPECT_TRUE(hasMessages(program, Memory::kInput, 99));
+  EXPECT_FALSE(hasMessages(program, Memory::kInput, 100));
+  EXPECT_TRUE(hasMessages(program, Memory::kOutput, 49));
+  EXPECT_FALSE(hasMessages(program, Memory::kOutput, 50));
+  EXPECT_FALSE(hasMessages(program, Memory::kScratch, 0));
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ class Context final : public transport::Context,
   int size() const override { return transport::Context::size; }
   std::string linkName(int peer) const override;
   size_t eagerBytes() const override { return eagerBytes_; }
-  bool isBetterCopied(const internal::MemoryRange& memory,
+  bool isBetterCopied(const internal::MemoryRange& vector,
                       size_t bytes) override;
 
   void tellRepeats();  // of all lanes

@@ -216,47 +216,35 @@ KeptMemory::~KeptMemory() {
   }
 }
 
-// Calls `look` for those of the nearest few that have all of that memory, until
-// it returns true.
-template <typename Look>
-void KeptMemory::forNearest(const ByFirstByte& all,
-                            const internal::MemoryRange& memory,
-                            const Look& look) {
+KeptMemory* KeptMemory::of(const ByFirstByte& all,
+                           const internal::MemoryRange& bytes,
+                           const internal::MemoryRange& owned, Rights rights) {
+  KeptMemory* registered = nullptr;
+  KeptMemory* own = nullptr;
   constexpr int kLooks = 8;
-  auto it = all.upper_bound(memory.data);
-  for (int looks = 0; looks < kLooks && it != all.begin(); looks++) {
+  auto it = all.upper_bound(bytes.data);
+  for (int look = 0; look < kLooks && it != all.begin(); look++) {
     KeptMemory& kept = *(--it)->second;
-    if (kept.range().holds(memory) && look(kept)) {
-      return;
+    const internal::MemoryRange range{kept.data(), kept.bytes()};
+    if (!range.holds(bytes)) {
+      continue;
+    }
+    if (kept.isRegistered(rights)) {
+      if (registered == nullptr || kept.bytes() <= registered->bytes()) {
+        registered = &kept;
+      }
+    } else if (owned.holds(range) &&
+               (own == nullptr || kept.bytes() >= own->bytes())) {
+      own = &kept;
     }
   }
-}
-
-bool KeptMemory::holds(const ByFirstByte& all,
-                       const internal::MemoryRange& memory) {
-  bool found = false;
-  forNearest(all, memory, [&found](const KeptMemory&) { return found = true; });
-  return found;
+  return registered != nullptr ? registered : own;
 }
 
 KeptMemory* KeptMemory::of(const ByFirstByte& all,
                            const internal::Operation& op, Rights rights) {
   const internal::MemoryRange bytes{op.data, op.bytes};
-  const internal::MemoryRange owned = op.within.bytes > 0 ? op.within : bytes;
-  KeptMemory* registered = nullptr;
-  KeptMemory* own = nullptr;
-  forNearest(all, bytes, [&](KeptMemory& kept) {
-    if (kept.isRegistered(rights)) {
-      if (registered == nullptr || kept.bytes() <= registered->bytes()) {
-        registered = &kept;
-      }
-    } else if (owned.holds(kept.range()) &&
-               (own == nullptr || kept.bytes() >= own->bytes())) {
-      own = &kept;
-    }
-    return false;
-  });
-  return registered != nullptr ? registered : own;
+  return of(all, bytes, op.within.bytes > 0 ? op.within : bytes, rights);
 }
 
 // What a peer may write can be read here all the same.
@@ -320,14 +308,18 @@ std::unique_ptr<internal::KeptMemory> Context::keep(void* data, size_t bytes,
   return keepAs(memoryKindOf(data, bytes), data, bytes, bothWays);
 }
 
-bool Context::isBetterCopied(const internal::MemoryRange& memory,
+bool Context::isBetterCopied(const internal::MemoryRange& vector,
                              size_t bytes) {
   if (bytes > capsOfLinks().callBytes ||
-      deviceOf(memoryKindOf(memory.data, memory.bytes)) >= 0) {
+      deviceOf(memoryKindOf(vector.data, vector.bytes)) >= 0) {
     return false;
   }
   const auto lock = this->lock();
-  return needsRegions() && !KeptMemory::holds(kept_, memory);
+  const auto isKeptFor = [&](Rights rights) {
+    return KeptMemory::of(kept_, vector, vector, rights) != nullptr;
+  };
+  return needsRegions() && !isKeptFor(Rights::kLocal) &&
+         !isKeptFor(Rights::kRemoteWrite);
 }
 
 std::unique_ptr<KeptMemory> Context::keepAs(MemoryKind kind, void* data,

@@ -36,14 +36,13 @@ class KeptMemory final : public internal::KeptMemory {
   // another owner's, who goes first.
   static KeptMemory* of(const ByFirstByte& all, const internal::Operation& op,
                         Rights rights);
-
-  // Whether any of the nearest few has it.
-  static bool holds(const ByFirstByte& all,
-                    const internal::MemoryRange& memory);
+  // The same for `bytes` of memory that the owner has.
+  static KeptMemory* of(const ByFirstByte& all,
+                        const internal::MemoryRange& bytes,
+                        const internal::MemoryRange& owned, Rights rights);
 
   const char* data() const { return data_; }
   size_t bytes() const { return bytes_; }
-  internal::MemoryRange range() const { return {data_, bytes_}; }
   size_t offsetOf(const internal::Operation& op) const {
     return static_cast<size_t>(op.data - data_);
   }
@@ -64,10 +63,6 @@ class KeptMemory final : public internal::KeptMemory {
   void release() { (void)regions_->end(); }
 
  private:
-  template <typename Look>
-  static void forNearest(const ByFirstByte& all,
-                         const internal::MemoryRange& memory, const Look& look);
-
   static constexpr size_t kRights = 5;
   // What takes a millisecond or more, mostly to fault the memory in.
   static constexpr size_t kLong = size_t{1} << 20;

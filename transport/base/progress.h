@@ -6,10 +6,11 @@
 // budget, then blocks in the kernel until an event or its deadline. Other
 // waiters sleep on a futex of their own. A driver whose wait is
 // over hands the role to a sleeper. When nobody waits, the background thread
-// sees to it that everything in flight moves on within a millisecond (within
-// four where it has found nothing to do for a while, since its looks at that
-// disturb who drives; within 64 where processors are emulated); with nothing
-// going on it sleeps in the kernel.
+// sees to it that everything in flight moves on: it looks each millisecond
+// whether anybody has driven since the last look (each four where it has found
+// nothing to do for a while, since looks disturb who drives; each 64 at most
+// where processors are emulated), and if nobody has, does so itself; with
+// nothing going on it sleeps in the kernel.
 // tests/model/progress.pml is a model of the hand-over and of falling asleep.
 #pragma once
 

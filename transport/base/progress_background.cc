@@ -16,9 +16,8 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = Deadline::Clock;
 
-// In a row, before a thread that is at work.
+// In a row, before a thread that is at work: one for each millisecond before.
 constexpr int kMostEvasions = 16;
-constexpr int kEvasionsOfLong = 4;  // that one after a long doze counts for
 
 // That this thread has taken.
 std::chrono::nanoseconds processorTime() {
@@ -77,18 +76,14 @@ bool ProgressDomain::doze() {
   }
 }
 
+// One that the bell has ended cost less than a look.
 void ProgressDomain::dozeOnce() {
-  const auto doze = [this] {
-    if (waitReadable(backgroundBell_.get(), dozing_.length())) {
-      silence(backgroundBell_);
-    }
-  };
-  if (dozing_.isLong()) {
-    return doze();
+  const auto before = dozing_.isLong() ? Dozing::Cost(0) : processorTime();
+  if (waitReadable(backgroundBell_.get(), dozing_.length())) {
+    silence(backgroundBell_);
+  } else if (!dozing_.isLong()) {
+    dozing_.took(processorTime() - before);
   }
-  const auto before = processorTime();
-  doze();
-  dozing_.took(processorTime() - before);
 }
 
 // Nobody waits: moves what is in flight until nothing moves, then sleeps until
@@ -102,7 +97,7 @@ void ProgressDomain::tend() {
   Lock lock(mutex_, std::try_to_lock);
   bool othersWork = !lock.owns_lock();
   if (othersWork) {
-    evasions_ += dozing_.isLong() ? kEvasionsOfLong : 1;
+    evasions_ += static_cast<int>(dozing_.length().count());
     if (evasions_ < kMostEvasions) {
       return;
     }

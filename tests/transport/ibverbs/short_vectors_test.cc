@@ -10,6 +10,7 @@
 #include "gloo/alltoall.h"
 #include "gloo/broadcast.h"
 #include "gloo/gather.h"
+#include "gloo/gatherv.h"
 #include "gloo/internal/statistics.h"
 #include "gloo/math.h"
 #include "gloo/reduce.h"
@@ -46,7 +47,52 @@ void expectBlock(const Vector& data, int block, int value) {
       << *begin;
 }
 
-// Every collective that has a vector, once.
+// In the place of what they send.
+void runInPlace(const std::shared_ptr<Context>& context) {
+  const int size = context->size;
+  const int rank = context->rank;
+  const int ranks = size * (size - 1) / 2;  // their sum
+  {
+    Vector data = blocksOf(rank, size);
+    AlltoallOptions options(context);
+    options.setInput(data.data(), data.size());
+    options.setOutput(data.data(), data.size());
+    alltoall(options);
+    for (int i = 0; i < size; i++) {
+      expectBlock(data, i, i + rank);
+    }
+  }
+  {
+    Vector data = blocksOf(rank, size);
+    ReduceScatterOptions options(context);
+    options.setInput(data.data(), data.size());
+    options.setOutput(data.data(), kBlock);
+    options.setReduceFunction(kSum);
+    reduce_scatter(options);
+    expectBlock(data, 0, ranks + size * rank);
+  }
+}
+
+// The first rank has nothing, and the last twice as much.
+void runUneven(const std::shared_ptr<Context>& context) {
+  const int size = context->size;
+  const int rank = context->rank;
+  std::vector<size_t> counts(size, kBlock);
+  counts.front() = 0;
+  counts.back() = 2 * kBlock;
+  Vector in(counts[rank], static_cast<float>(rank));
+  Vector out(size * kBlock, -1);
+  GathervOptions options(context);
+  options.setInput(in.data(), in.size());
+  options.setOutput(out.data(), counts);
+  options.setRoot(1);
+  gatherv(options);
+  for (int i = 0; rank == 1 && i < size; i++) {
+    expectBlock(out, i, std::min(i + 1, size - 1));
+  }
+}
+
+// Every collective that has a vector.
 void runAll(const std::shared_ptr<Context>& context) {
   const int size = context->size;
   const int rank = context->rank;
@@ -128,6 +174,20 @@ void runAll(const std::shared_ptr<Context>& context) {
     }
   }
   {
+    Vector in = blocksOf(rank, size);
+    Vector out(kBlock, -1);
+    ScatterOptions options(context);
+    std::vector<float*> blocks;
+    for (int i = 0; rank == 0 && i < size; i++) {
+      blocks.push_back(&in[i * kBlock]);
+    }
+    options.setInputs(blocks, kBlock);
+    options.setOutput(out.data(), kBlock);
+    options.setRoot(0);
+    scatter(options);
+    expectBlock(out, 0, rank);
+  }
+  {
     Vector in = blocksOf(rank, 1);
     Vector out(size * kBlock, -1);
     GatherOptions options(context);
@@ -141,6 +201,8 @@ void runAll(const std::shared_ptr<Context>& context) {
       expectBlock(out, i, i);
     }
   }
+  runInPlace(context);
+  runUneven(context);
 }
 
 TEST_F(VerbsShortVectorsTest, AreRegisteredByNoCall) {

@@ -74,8 +74,8 @@ TEST_F(VerbsAttributesTest, TheEndsOfTheRangesAreTaken) {
   EXPECT_NO_THROW(Endpoint(least, shapeFor(least.adapter(), 1000)));
   attr_.readsAtATime = 255;
   attr_.maxMessageBytes = size_t{1} << 31;
-  attr_.creditBytes = attr_.eagerMemoryBytes = attr_.callBytes = size_t{1}
-                                                                 << 40;
+  attr_.creditBytes = attr_.eagerMemoryBytes = size_t{1} << 40;
+  attr_.callBytes = size_t{1} << 40;
   attr_.completionQueue = 1 << 22;
   attr_.portDownTime = attr_.gidLostTime = attr_.hostTimeout = 1h;
   attr_.reasonTime = 1min;

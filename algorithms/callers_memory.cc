@@ -15,6 +15,11 @@ constexpr size_t kLine = 64;
 
 size_t wholeLines(size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
+// One message alone is registered as it is.
+Extent ofSeveral(const Extent& extent) {
+  return extent.messages > 1 ? extent : Extent{};
+}
+
 std::unique_ptr<internal::KeptMemory> keep(internal::Channel& channel,
                                            const void* memory,
                                            const Extent& extent) {
@@ -85,7 +90,7 @@ CallersMemory::Copied CallersMemory::copiedOf(internal::Channel& channel,
                                               Plan& plan,
                                               const Arguments& arguments) {
   Copied copied;
-  if (plan.hasLongOutput()) {
+  if (plan.longOutput().messages > 0) {
     const MemoryRange output = outputOf(plan, arguments);
     const size_t own = arguments.own == nullptr ? 0 : (*arguments.own)[0].bytes;
     if (!channel.isBetterCopied(output, output.bytes) ||
@@ -94,7 +99,7 @@ CallersMemory::Copied CallersMemory::copiedOf(internal::Channel& channel,
     }
     copied.outputBytes = wholeLines(plan.outputFootprint().end);
   }
-  if (plan.hasLongInput() && plan.copiedBytes() == 0) {
+  if (plan.longInput().messages > 0 && plan.copiedBytes() == 0) {
     const size_t bytes = copied.outputBytes + plan.inputBytes();
     const auto better = [&](const MemoryRange& part) {
       return channel.isBetterCopied(part, bytes);
@@ -136,11 +141,12 @@ CallersMemory::CallersMemory(internal::Channel& channel, Plan& plan,
 }
 
 void CallersMemory::registerLong(internal::Channel& channel) {
-  Extent input = plan_.longInput();
-  Extent output = plan_.longOutput();
+  Extent input = ofSeveral(plan_.longInput());
+  Extent output = ofSeveral(plan_.longOutput());
   if (arguments_.input == arguments_.output && input.end > 0) {
     output = output.end > 0 ? Extent{std::min(input.begin, output.begin),
                                      std::max(input.end, output.end),
+                                     input.messages + output.messages,
                                      input.sent || output.sent,
                                      input.received || output.received}
                             : input;

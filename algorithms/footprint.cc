@@ -48,17 +48,6 @@ class Pieces {
 
 }  // namespace
 
-bool hasMessages(const Program& program, Memory memory, size_t bytes) {
-  return std::any_of(program.actions.begin(), program.actions.end(),
-                     [&](const Action& action) {
-                       const bool uses = (action.kind == ActionKind::kSend &&
-                                          action.source.memory == memory) ||
-                                         (action.kind == ActionKind::kRecv &&
-                                          action.target.memory == memory);
-                       return uses && action.bytes > bytes;
-                     });
-}
-
 Footprint footprintOf(const Program& program, Memory memory) {
   Pieces needed;
   Pieces written;

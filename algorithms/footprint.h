@@ -24,8 +24,5 @@ struct Footprint {
 
 Footprint footprintOf(const Program& program, Memory memory);
 
-// Whether messages of more than `bytes` come from there or go there.
-bool hasMessages(const Program& program, Memory memory, size_t bytes);
-
 }  // namespace algorithms
 GLOO_NAMESPACE_END

@@ -142,8 +142,6 @@ Plan::Plan(const Request& request, int rank, int size,
       program_(makeProgram(rank, selection)),
       longInput_(extentOfMessages(program_, Memory::kInput, eagerBytes)),
       longOutput_(extentOfMessages(program_, Memory::kOutput, eagerBytes)),
-      hasLongInput_(hasMessages(program_, Memory::kInput, eagerBytes)),
-      hasLongOutput_(hasMessages(program_, Memory::kOutput, eagerBytes)),
       check_(checkOf(request_, size, algorithm_->id, cut_.hash)),
       details_(detailsOf(request_, rank, size, cut_)),
       executor_(program_) {}
@@ -242,7 +240,6 @@ Cut Plan::cutOf(const Choice& choice, const Setting& setting,
 
 Extent extentOfMessages(const Program& program, Memory memory, size_t bytes) {
   Extent extent{SIZE_MAX, 0};
-  size_t messages = 0;
   for (const Action& action : program.actions) {
     const Place& place =
         action.kind == ActionKind::kSend ? action.source : action.target;
@@ -252,10 +249,10 @@ Extent extentOfMessages(const Program& program, Memory memory, size_t bytes) {
       extent.begin = std::min(extent.begin, place.offset);
       extent.end = std::max(extent.end, place.offset + action.bytes);
       (action.kind == ActionKind::kSend ? extent.sent : extent.received) = true;
-      messages++;
+      extent.messages++;
     }
   }
-  return messages > 1 ? extent : Extent{};
+  return extent.messages > 0 ? extent : Extent{};
 }
 
 uint64_t checkOf(const Request& request, int size, uint8_t algorithm,

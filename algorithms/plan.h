@@ -89,9 +89,6 @@ class Plan {
   // Of the caller's memory, what long messages come from and go to.
   const Extent& longInput() const { return longInput_; }
   const Extent& longOutput() const { return longOutput_; }
-  // Whether there are any.
-  bool hasLongInput() const { return hasLongInput_; }
-  bool hasLongOutput() const { return hasLongOutput_; }
   // Reckoned when first asked for.
   const Footprint& inputFootprint();
   const Footprint& outputFootprint();
@@ -120,8 +117,6 @@ class Plan {
   const Program program_;
   const Extent longInput_;
   const Extent longOutput_;
-  const bool hasLongInput_;
-  const bool hasLongOutput_;
   std::optional<Footprint> inputFootprint_;
   std::optional<Footprint> outputFootprint_;
   const uint64_t check_;

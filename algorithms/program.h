@@ -87,12 +87,12 @@ struct Program {
 struct Extent {
   size_t begin = 0;
   size_t end = 0;
+  size_t messages = 0;
   bool sent = false;  // messages come from there
   bool received = false;
 };
 
-// What messages of more than `bytes` use of a memory, if they are several;
-// empty: they are not.
+// What messages of more than `bytes` use of a memory; empty: there are none.
 Extent extentOfMessages(const Program& program, Memory memory, size_t bytes);
 
 Program expand(const Schedule& schedule, const Layouts& layouts,

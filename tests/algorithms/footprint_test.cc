@@ -101,11 +101,11 @@ TEST(Footprint, OnlyMessagesAboveALengthCount) {
   recv.bytes = 50;
   recv.target.memory = Memory::kOutput;
   program.actions = {send, recv};
-  EXPECT_TRUE(hasMessages(program, Memory::kInput, 99));
-  EXPECT_FALSE(hasMessages(program, Memory::kInput, 100));
-  EXPECT_TRUE(hasMessages(program, Memory::kOutput, 49));
-  EXPECT_FALSE(hasMessages(program, Memory::kOutput, 50));
-  EXPECT_FALSE(hasMessages(program, Memory::kScratch, 0));
+  EXPECT_EQ(extentOfMessages(program, Memory::kInput, 99).messages, 1u);
+  EXPECT_EQ(extentOfMessages(program, Memory::kInput, 100).messages, 0u);
+  EXPECT_EQ(extentOfMessages(program, Memory::kOutput, 49).messages, 1u);
+  EXPECT_EQ(extentOfMessages(program, Memory::kOutput, 50).messages, 0u);
+  EXPECT_EQ(extentOfMessages(program, Memory::kScratch, 0).messages, 0u);
 }
 
 }  // namespace

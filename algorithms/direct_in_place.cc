@@ -153,9 +153,9 @@ bool DirectRun::mapOffer(int rank, const Offer& theirs, bool isNew) {
     return true;
   }
   const size_t bytes = offeredBytes(rank);
-  inputs_[r] = lane_.map(rank, theirs.input, bytes);
-  outputs_[r] =
-      wantsResult(rank) ? lane_.map(rank, theirs.output, bytes) : nullptr;
+  inputs_[r] = lane_.map(rank, theirs.input, bytes, isNew);
+  outputs_[r] = wantsResult(rank) ? lane_.map(rank, theirs.output, bytes, isNew)
+                                  : nullptr;
   const bool there =
       inputs_[r] != nullptr && (outputs_[r] != nullptr || !wantsResult(rank));
   if (!there && !isNew) {

@@ -270,9 +270,9 @@ class GLOO_API Lane {
   virtual Place placeOf(const void* data, size_t bytes, bool* isNew) = 0;
   virtual void lend(uint64_t memory) = 0;
   virtual void settle(uint64_t memory, bool shared) = 0;
-  // `bytes` of another rank's, until leave(). Null: this rank does not have it.
-  // Checks what the other rank has said.
-  virtual char* map(int rank, const Place& place, size_t bytes) = 0;
+  // `bytes` of another rank's, until leave(). isNew: it has lent them just now,
+  // maybe once more. Null: not to be had. Checks what that rank has said.
+  virtual char* map(int rank, const Place& place, size_t bytes, bool isNew) = 0;
   // After a failure, of this rank's own, which touches no other rank's memory
   // any more: waits until nobody else's writes are seen there. What somebody
   // may go on writing to becomes a copy of this rank's, ordinary memory from

@@ -42,6 +42,7 @@ class GLOO_API ExchangeStore : public HashStore {
 
  private:
   void exchange(const std::string& key, const std::vector<char>& data);
+  [[noreturn]] void throwFailed() const;
 
   const Exchange exchange_;
   std::once_flag exchanged_;

@@ -13,7 +13,9 @@ namespace rendezvous {
 // a value. On a local file system a waiting rank sleeps until the kernel
 // reports a new file; on a network file system it looks, as often as 5% of a
 // core allows. What an earlier run left in the directory is simply
-// overwritten. Thread-safe, and safe between processes. append and add lock the
+// overwritten, but for what writers were writing when they were killed: that
+// stays as .tmp-*, for people to remove. A value has at most 1 GiB:
+// InvalidOperationException. Thread-safe, and safe between processes. append and add lock the
 // store against each other, but not against set, which never waits for anybody:
 // a set of a key that another rank appends or adds to at that moment may be
 // lost.

@@ -106,12 +106,12 @@ TEST(LentVectorsTest, OffersAreChecked) {
         const int other = 1 - context->rank;
         const uint64_t id = ids[other];
         constexpr size_t kWhole = (kBytes + 4095) / 4096 * 4096;
-        EXPECT_NE(lane.map(other, {id, 0}, kWhole), nullptr);
-        EXPECT_EQ(lane.map(other, {id, 0}, kWhole + 1), nullptr);
-        EXPECT_EQ(lane.map(other, {id, kWhole}, 1), nullptr);
-        EXPECT_EQ(lane.map(other, {id, UINT64_MAX - 3}, 8), nullptr);
-        EXPECT_EQ(lane.map(other, {id, 8}, SIZE_MAX), nullptr);
-        EXPECT_EQ(lane.map(other, {id + 1, 0}, 8), nullptr);
+        EXPECT_NE(lane.map(other, {id, 0}, kWhole, true), nullptr);
+        EXPECT_EQ(lane.map(other, {id, 0}, kWhole + 1, true), nullptr);
+        EXPECT_EQ(lane.map(other, {id, kWhole}, 1, true), nullptr);
+        EXPECT_EQ(lane.map(other, {id, UINT64_MAX - 3}, 8, true), nullptr);
+        EXPECT_EQ(lane.map(other, {id, 8}, SIZE_MAX, true), nullptr);
+        EXPECT_EQ(lane.map(other, {id + 1, 0}, 8, true), nullptr);
         barrier(BarrierOptions(context));
       });
 }

@@ -85,7 +85,7 @@ class OffersLane final : public internal::Lane {
   Place placeOf(const void*, size_t, bool*) override { return own; }
   void lend(uint64_t) override {}
   void settle(uint64_t, bool) override {}
-  char* map(int rank, const Place& place, size_t) override {
+  char* map(int rank, const Place& place, size_t, bool) override {
     onMap(rank);
     return place.memory == kKnown ? reinterpret_cast<char*>(memory_.data())
                                   : nullptr;

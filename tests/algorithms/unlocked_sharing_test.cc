@@ -1,15 +1,21 @@
-// While memory is made and mapped for all ranks, tens of milliseconds of a long
-// one, the operations of other threads go on.
+// Memory that is made and mapped for all ranks. Meanwhile, tens of milliseconds
+// of a long one, the operations of other threads go on; and what is handed over
+// twice leaves nothing behind.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 
 #include <atomic>
+#include <filesystem>
+#include <functional>
 #include <future>
+#include <iterator>
 #include <memory>
 #include <thread>
 #include <utility>
 
 #include "gloo/allreduce.h"
+#include "gloo/barrier.h"
+#include "gloo/common/error.h"
 #include "gloo/context.h"
 #include "gloo/transport/shm/allocate.h"
 #include "tests/support/collectives.h"
@@ -31,6 +37,7 @@ struct Calls {
   std::atomic<int> taken{0};
   std::atomic<int> lent{0};
   std::atomic<int> borrowed{0};
+  std::atomic<int> failures{0};  // of borrowing, that are still to come
 };
 
 // Looks, at each call, whether another thread gets the domain's lock.
@@ -62,7 +69,13 @@ class WatchedSharer final : public base::MemorySharer {
   std::shared_ptr<const base::SharedAllocation> borrow(
       uint64_t id, const Name& token) override {
     look(calls_.borrowed);
+    if (calls_.failures.fetch_sub(1) > 0) {
+      throw IoException("no descriptor is left");
+    }
     return real_.borrow(id, token);
+  }
+  void refuseLoan(uint64_t id, const Name& token) noexcept override {
+    real_.refuseLoan(id, token);
   }
   void refuseLoans(const Name& token) noexcept override {
     real_.refuseLoans(token);
@@ -113,10 +126,11 @@ class WatchedFactory final : public base::LinkFactory {
   WatchedSharer sharer_;
 };
 
-TEST(UnlockedSharingTest, OthersHaveTheLockMeanwhile) {
-  constexpr int kRanks = 3;
-  constexpr size_t kCount = 20000;
-  Calls calls;
+constexpr int kRanks = 3;
+constexpr size_t kCount = 20000;
+
+void spawnWatched(Calls& calls,
+                  const std::function<void(std::shared_ptr<Context>)>& run) {
   const auto makeDevice = [&] {
     sockaddr_in loopback{};
     loopback.sin_family = AF_INET;
@@ -131,19 +145,57 @@ TEST(UnlockedSharingTest, OthersHaveTheLockMeanwhile) {
           return std::make_unique<WatchedFactory>(domain, calls);
         });
   };
-  spawnContexts(Mode::kThreads, makeDevice, kRanks,
-                [](const std::shared_ptr<Context>& context) {
-                  const auto memory =
-                      transport::shm::allocate(kCount * sizeof(int));
-                  AllreduceOptions opts(context);
-                  opts.setOutput(static_cast<int*>(memory.data()), kCount);
-                  opts.setReduceFunction(testing_support::adder<int>());
-                  allreduce(opts);
-                });
+  spawnContexts(Mode::kThreads, makeDevice, kRanks, run);
+}
+
+void allreduceIn(const transport::shm::Memory& memory,
+                 const std::shared_ptr<Context>& context) {
+  AllreduceOptions opts(context);
+  opts.setOutput(static_cast<int*>(memory.data()), kCount);
+  opts.setReduceFunction(testing_support::adder<int>());
+  allreduce(opts);
+}
+
+TEST(UnlockedSharingTest, OthersHaveTheLockMeanwhile) {
+  Calls calls;
+  spawnWatched(calls, [](const std::shared_ptr<Context>& context) {
+    allreduceIn(transport::shm::allocate(kCount * sizeof(int)), context);
+  });
   EXPECT_EQ(calls.given, 1);
   EXPECT_EQ(calls.taken, kRanks - 1);
   EXPECT_EQ(calls.lent, kRanks);
   EXPECT_EQ(calls.borrowed, kRanks * (kRanks - 1));
+}
+
+ptrdiff_t openDescriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                       std::filesystem::directory_iterator());
+}
+
+// Open when each rank has used its memory twice, of which the first time so
+// many could not have another's.
+ptrdiff_t descriptorsAfter(int failures) {
+  Calls calls;
+  calls.failures = failures;
+  std::atomic<ptrdiff_t> open{0};
+  spawnWatched(calls, [&](const std::shared_ptr<Context>& context) {
+    const auto memory = transport::shm::allocate(kCount * sizeof(int));
+    allreduceIn(memory, context);
+    allreduceIn(memory, context);
+    BarrierOptions all(context);
+    barrier(all);
+    if (context->rank == 0) {
+      open = openDescriptors();
+    }
+    barrier(all);
+  });
+  EXPECT_EQ(calls.borrowed, kRanks * (kRanks - 1) + failures);
+  return open;
+}
+
+TEST(UnlockedSharingTest, WhatIsHandedOverAgainIsNotKept) {
+  const ptrdiff_t usual = descriptorsAfter(0);
+  EXPECT_EQ(descriptorsAfter(1), usual);
 }
 
 }  // namespace

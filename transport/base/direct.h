@@ -47,8 +47,9 @@ class DirectLane final : public internal::Lane {
   void settle(uint64_t memory, bool shared) override {
     memory_.settle(memory, shared);
   }
-  char* map(int rank, const internal::Place& place, size_t bytes) override {
-    return memory_.map(rank, place, bytes);
+  char* map(int rank, const internal::Place& place, size_t bytes,
+            bool isNew) override {
+    return memory_.map(rank, place, bytes, isNew);
   }
   void withdraw(const internal::Place& place, size_t bytes) noexcept override;
   bool isWithdrawn(const internal::Place& place, size_t bytes) override {

@@ -70,6 +70,7 @@ void LentMemory::settle(uint64_t id, bool shared) {
 std::shared_ptr<const SharedAllocation> LentMemory::borrow(uint64_t id) {
   const MutexLock guard(mutex_);
   if (const auto found = borrowed_.find(id); found != borrowed_.end()) {
+    refuse(id);
     return found->second;
   }
   std::erase_if(borrowed_,
@@ -83,6 +84,10 @@ std::shared_ptr<const SharedAllocation> LentMemory::borrow(uint64_t id) {
               ": no access to another rank's shared memory: ", e.what());
     return nullptr;
   }
+}
+
+void LentMemory::refuse(uint64_t id) noexcept {
+  context_.device().factory().sharer()->refuseLoan(id, token_);
 }
 
 // ---- A lane's
@@ -143,15 +148,29 @@ const SharedAllocation* LaneMemory::find(Borrowed& borrowed, uint64_t id) {
   return nullptr;
 }
 
-char* LaneMemory::map(int rank, const Place& place, size_t bytes) {
+// Never in the place of the one that was used last: this operation may read
+// that, too.
+const SharedAllocation* LaneMemory::borrow(Borrowed& borrowed, uint64_t id) {
+  const size_t last = borrowed.last;
+  for (size_t i = 0; i < kBorrowed; i++) {
+    auto& memory = borrowed.memory[i];
+    if (i != last && memory != nullptr && memory->freed()) {
+      memory.reset();
+    }
+  }
+  borrowed.last = (last + 1) % kBorrowed;
+  auto& entry = borrowed.memory[borrowed.last];
+  entry = lent_.borrow(id);
+  return entry.get();
+}
+
+char* LaneMemory::map(int rank, const Place& place, size_t bytes, bool isNew) {
   Borrowed& borrowed = borrowed_[static_cast<size_t>(rank)];
   const SharedAllocation* memory = find(borrowed, place.memory);
   if (memory == nullptr) {
-    // Never the one that was used last: this operation may read that, too.
-    borrowed.last = (borrowed.last + 1) % kBorrowed;
-    auto& entry = borrowed.memory[borrowed.last];
-    entry = lent_.borrow(place.memory);
-    memory = entry.get();
+    memory = borrow(borrowed, place.memory);
+  } else if (isNew) {
+    lent_.refuse(place.memory);
   }
   const bool fits = memory != nullptr && place.offset <= memory->bytes() &&
                     bytes <= memory->bytes() - place.offset;

@@ -50,6 +50,8 @@ class LentMemory {
   // Null: it is not to be had. Stays mapped as long as somebody has it, or its
   // owner.
   std::shared_ptr<const SharedAllocation> borrow(uint64_t id);
+  // It is here, and may have been handed over once more: not all had got it.
+  void refuse(uint64_t id) noexcept;
 
  private:
   struct Lent {
@@ -76,7 +78,7 @@ class LaneMemory {
       : lent_(lent), borrowed_(static_cast<size_t>(ranks)) {}
 
   internal::Place placeOf(const void* data, size_t bytes, bool* isNew);
-  char* map(int rank, const internal::Place& place, size_t bytes);
+  char* map(int rank, const internal::Place& place, size_t bytes, bool isNew);
   void lend(uint64_t id) { lent_.lend(id); }
   void settle(uint64_t id, bool shared);
   bool isWithdrawn(const internal::Place& place, size_t bytes) const;
@@ -95,6 +97,7 @@ class LaneMemory {
 
   Own& lookUp(uintptr_t data, size_t bytes, uint64_t version);
   const SharedAllocation* find(Borrowed& borrowed, uint64_t id);
+  const SharedAllocation* borrow(Borrowed& borrowed, uint64_t id);
 
   LentMemory& lent_;
   std::array<Own, kOwn> own_;

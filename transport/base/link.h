@@ -334,6 +334,8 @@ class MemorySharer {
                     const std::vector<Taker>& takers) = 0;
   virtual std::shared_ptr<const SharedAllocation> borrow(uint64_t id,
                                                          const Name& token) = 0;
+  // It is there already.
+  virtual void refuseLoan(uint64_t id, const Name& token) noexcept = 0;
   // Of what was lent, nothing more is taken.
   virtual void refuseLoans(const Name& token) noexcept = 0;
 };

@@ -1,6 +1,5 @@
 #include "transport/base/shared_allocations.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "transport/base/fork.h"
@@ -22,13 +21,21 @@ SharedAllocations& SharedAllocations::instance() {
 
 void SharedAllocations::add(std::shared_ptr<SharedAllocation> allocation) {
   const MutexLock lock(mutex_);
-  allocations_[beginOf(*allocation)].allocation = std::move(allocation);
+  const uintptr_t begin = beginOf(*allocation);
+  const auto named = begins_.emplace(allocation->id(), begin).first;
+  try {
+    allocations_[begin].allocation = std::move(allocation);
+  } catch (...) {
+    begins_.erase(named);
+    throw;
+  }
   version_.fetch_add(1, std::memory_order_release);
 }
 
 void SharedAllocations::remove(const SharedAllocation& allocation) {
   const MutexLock lock(mutex_);
   allocations_.erase(beginOf(allocation));
+  begins_.erase(allocation.id());
   version_.fetch_add(1, std::memory_order_release);
 }
 
@@ -75,10 +82,8 @@ std::shared_ptr<SharedAllocation> SharedAllocations::byId(uint64_t id) {
 }
 
 SharedAllocations::Entry* SharedAllocations::entryOf(uint64_t id) {
-  const auto found = std::find_if(
-      allocations_.begin(), allocations_.end(),
-      [id](const auto& each) { return each.second.allocation->id() == id; });
-  return found == allocations_.end() ? nullptr : &found->second;
+  const auto found = begins_.find(id);
+  return found == begins_.end() ? nullptr : &allocations_.at(found->second);
 }
 
 }  // namespace transport::base

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <unordered_map>
 
 #include "gloo/common/thread_annotations.h"
 #include "gloo/config.h"
@@ -75,8 +76,9 @@ class SharedAllocations {
   };
   Entry* entryOf(uint64_t id) GLOO_REQUIRES(mutex_);
 
-  // By their first byte.
+  // By their first byte, which is found by the name.
   std::map<uintptr_t, Entry> allocations_ GLOO_GUARDED_BY(mutex_);
+  std::unordered_map<uint64_t, uintptr_t> begins_ GLOO_GUARDED_BY(mutex_);
 };
 
 }  // namespace transport::base

@@ -61,7 +61,12 @@ void ShmLink::watchProcess() {
 
 // Of one in another PID namespace it is not known: it may have closed the
 // socket and go on.
-bool ShmLink::peerHasEnded() const { return pid_ > 0 && base::hasEnded(pid_); }
+bool ShmLink::peerHasEnded() const {
+  if (const auto reader = memory_.reader()) {
+    return reader->hasEnded();
+  }
+  return process_ ? base::hasEnded(process_) : pid_ > 0 && base::hasEnded(pid_);
+}
 
 // ---- Output
 

@@ -34,12 +34,15 @@ void Loans::lend(int socket, const char* data, size_t bytes) {
       std::find(lent_.begin(), lent_.end(), looked_.id) != lent_.end()) {
     return;
   }
-  if (lent_.size() >= kMostLoans) {
+  if (lent_.size() >= kMostLoans && fullAt_ != looked_.version) {
     std::erase_if(lent_, [&](uint64_t id) { return all.byId(id) == nullptr; });
+    fullAt_ = looked_.version;
+  }
+  if (lent_.size() >= kMostLoans) {
+    return;
   }
   const auto allocation = all.byId(looked_.id);
-  if (lent_.size() < kMostLoans && allocation != nullptr &&
-      allocation->descriptor() >= 0 &&
+  if (allocation != nullptr && allocation->descriptor() >= 0 &&
       sendNotice(socket, allocation->descriptor(),
                  {looked_.id, looked_.begin})) {
     lent_.push_back(looked_.id);

@@ -58,6 +58,7 @@ class Loans {
 
   base::SharedAllocations::Range looked_;  // up last
   std::vector<uint64_t> lent_;
+  uint64_t fullAt_ = 0;  // looked_.version when all of them were there still
   std::vector<Borrowed> borrowed_;
   std::array<char, kNoticeBytes> notice_{};  // of which have come
   size_t noticeBytes_ = 0;

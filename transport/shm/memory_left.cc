@@ -60,9 +60,9 @@ struct Version {
   const char* swapLimit;
   const char* swapUsage;
   bool swapIsApart;
-  // Files in memory that the kernel drops, rather than end anybody. Those of
-  // tmpfs, as ours are, count elsewhere.
-  Names<2> files;
+  // What the kernel drops, rather than end anybody: files in memory (those of
+  // tmpfs, as ours are, count elsewhere), names of files.
+  Names<3> dropped;
 };
 
 constexpr Version kFirst{"/memory.limit_in_bytes",
@@ -76,7 +76,7 @@ constexpr Version kSecond{"/memory.max",
                           "/memory.swap.max",
                           "/memory.swap.current",
                           true,
-                          {"inactive_file", "active_file"}};
+                          {"inactive_file", "active_file", "slab_reclaimable"}};
 
 uint64_t leftIn(const std::string& group, const Version& version,
                 uint64_t swap) {
@@ -87,7 +87,7 @@ uint64_t leftIn(const std::string& group, const Version& version,
                : sum(difference(most, numberIn(group + usage, 0)), more);
   };
   const uint64_t dropped =
-      sumOf(group + "/memory.stat", version.files).value_or(0);
+      sumOf(group + "/memory.stat", version.dropped).value_or(0);
   if (version.swapIsApart) {
     swap = std::min(swap, left(version.swapLimit, version.swapUsage, 0));
     return left(version.limit, version.usage, sum(dropped, swap));

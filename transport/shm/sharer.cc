@@ -101,6 +101,10 @@ std::shared_ptr<const base::SharedAllocation> ShmSharer::borrow(
   return Allocation::borrow(taken(loanOf(id, token)).memory, id);
 }
 
+void ShmSharer::refuseLoan(uint64_t id, const Name& token) noexcept {
+  refuse(loanOf(id, token));
+}
+
 void ShmSharer::refuseLoans(const Name& token) noexcept {
   const auto lock = domain_.lock();
   endpoint_.dropAllOf(halfOf(token));

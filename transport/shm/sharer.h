@@ -30,6 +30,7 @@ class ShmSharer final : public base::MemorySharer {
             const std::vector<Taker>& takers) override;
   std::shared_ptr<const base::SharedAllocation> borrow(
       uint64_t id, const Name& token) override;
+  void refuseLoan(uint64_t id, const Name& token) noexcept override;
   void refuseLoans(const Name& token) noexcept override;
 
  private:

@@ -34,12 +34,14 @@ class MemoryLeftTest : public ::testing::Test {
     std::ofstream(file) << text;
   }
   void second(const std::string& group, const std::string& limit,
-              uint64_t usage, uint64_t files = 0) {
+              uint64_t usage, uint64_t files = 0, uint64_t names = 0) {
     write("/cg" + group + "/memory.max", limit + "\n");
     write("/cg" + group + "/memory.current", std::to_string(usage) + "\n");
     write("/cg" + group + "/memory.stat", "anon 77\ninactive_file " +
                                               std::to_string(files) +
-                                              "\nactive_file 0\nshmem 88\n");
+                                              "\nactive_file 0\nshmem 88\n"
+                                              "slab_reclaimable " +
+                                              std::to_string(names) + "\n");
   }
   void first(const std::string& group, uint64_t limit, uint64_t usage) {
     write("/mem" + group + "/memory.limit_in_bytes", std::to_string(limit));
@@ -91,6 +93,8 @@ TEST_F(MemoryLeftTest, OfAGroup) {
   // The kernel drops what it has of files first.
   second("/job", std::to_string(64 * kMiB), 20 * kMiB, 7 * kMiB);
   EXPECT_EQ(left(), 51 * kMiB);
+  second("/job", std::to_string(64 * kMiB), 64 * kMiB, 7 * kMiB, 40 * kMiB);
+  EXPECT_EQ(left(), 47 * kMiB);
   second("/job", std::to_string(64 * kMiB), 65 * kMiB);
   EXPECT_EQ(left(), 0u);
 }

@@ -4,6 +4,7 @@
 set(GLOO_FUZZ_SECONDS 10 CACHE STRING "How long a fuzz test runs")
 
 add_executable(fuzz_replay)
+target_precompile_headers(fuzz_replay PRIVATE ${GLOO_PRECOMPILED_HEADERS})
 
 # All that ./dev fuzz needs: the rest of the tests has a build of its own.
 add_custom_target(fuzzers DEPENDS fuzz_replay)
@@ -17,6 +18,7 @@ function(gloo_add_fuzzer name source)
   set(folder ${PROJECT_SOURCE_DIR}/tests/fuzz)
   add_executable(${name}_fuzz ${source} ${folder}/target.cc ${folder}/entry.cc)
   target_link_libraries(${name}_fuzz PRIVATE gloo_internal)
+  target_precompile_headers(${name}_fuzz REUSE_FROM fuzz_replay)
   target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
   add_dependencies(fuzzers ${name}_fuzz)
   set(corpus ${CMAKE_CURRENT_BINARY_DIR}/${name}_fuzz.corpus)

@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using Progress = HelloExchange::Progress;
 
-constexpr int kBacklog = 4096;  // cut to net.core.somaxconn
+constexpr int kListenBacklog = 4096;  // cut to net.core.somaxconn
 // Accepted connections whose hello is not complete: the oldest gives way.
 constexpr size_t kMaxCallers = 256;
 // A caller that has not said who it is by then is not one of ours.
@@ -37,7 +37,7 @@ constexpr milliseconds kTurn{50};
 Connector::Impl::Impl(ProgressDomain& domain, const SocketAddress& local)
     : domain(domain),
       epoll(::epoll_create1(EPOLL_CLOEXEC)),
-      listener_(listenOn(local, kBacklog)) {
+      listener_(listenOn(local, kListenBacklog)) {
   endpoint = localAddress(listener_.get());
   epoll_event event{};
   event.data.u64 = kListener;

@@ -53,6 +53,20 @@ ExchangeStore::ExchangeStore(Exchange exchange)
 
 ExchangeStore::~ExchangeStore() = default;
 
+// Why nothing can be done with the store any more.
+void ExchangeStore::throwFailed() const {
+  std::string why = "for no reason that is known";
+  try {
+    std::rethrow_exception(error_);
+  } catch (const std::exception& error) {
+    why = error.what();
+  } catch (...) {  // the caller's exchange may throw anything
+  }
+  throw InvalidOperationException(MakeString(
+      "ExchangeStore: its exchange has failed before, and is not repeated: ",
+      why));
+}
+
 void ExchangeStore::set(const std::string& key, const std::vector<char>& data) {
   bool isFirst = false;
   std::call_once(exchanged_, [&] {
@@ -65,6 +79,9 @@ void ExchangeStore::set(const std::string& key, const std::vector<char>& data) {
   });
   if (isFirst && error_ != nullptr) {
     std::rethrow_exception(error_);
+  }
+  if (error_ != nullptr) {
+    throwFailed();
   }
   if (recordOf(data).nonce != nonce_) {
     throw InvalidOperationException(

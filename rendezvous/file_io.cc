@@ -46,9 +46,11 @@ std::string temporaryName(const std::string& directory) {
                     random());
 }
 
+// Of a value. More is neither read nor written.
+constexpr int64_t kMaxBytes = int64_t{1} << 30;
+
 // Neither a device nor a forgotten disk image is anybody's value.
 void checkIsValue(const struct stat& status, const std::string& path) {
-  constexpr off_t kMaxBytes = off_t{1} << 30;
   if (!S_ISREG(status.st_mode)) {
     throw IoException(
         MakeString("file store: cannot read ", path, ": not a regular file"));
@@ -83,7 +85,7 @@ int readOpened(int fd, const std::string& path, std::vector<char>* data) {
 }
 
 // 0 or errno.
-int writeAll(int fd, const std::vector<char>& data) {
+int writeAll(int fd, std::span<const char> data) {
   size_t done = 0;
   while (done < data.size()) {
     const ssize_t wrote = ::write(fd, data.data() + done, data.size() - done);
@@ -120,7 +122,12 @@ std::optional<std::vector<char>> readFile(const std::string& path) {
 }
 
 void replaceFile(const std::string& directory, const std::string& path,
-                 const std::vector<char>& data) {
+                 std::span<const char> data) {
+  if (data.size() > kMaxBytes) {
+    throw InvalidOperationException(
+        MakeString("file store: cannot write ", path, ": the value has ",
+                   data.size(), " bytes, more than ", kMaxBytes));
+  }
   const std::string temporary = temporaryName(directory);
   int error = 0;
   {

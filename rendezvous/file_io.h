@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,10 @@ namespace rendezvous {
 std::optional<std::vector<char>> readFile(const std::string& path);
 
 // Readers see the old contents or the new, never a mixture, also if this
-// process is killed. Throws IoException naming the errno and the remedy.
+// process is killed. Throws IoException naming the errno and the remedy, and
+// InvalidOperationException for more bytes than readFile() takes.
 void replaceFile(const std::string& directory, const std::string& path,
-                 const std::vector<char>& data);
+                 std::span<const char> data);
 
 // Held until destruction; excludes threads and processes.
 class FileLock {

@@ -5,6 +5,7 @@
 #include "gloo/common/env.h"
 #include "gloo/common/error.h"
 #include "gloo/internal/thread.h"
+#include "rendezvous/one_for_each.h"
 #include "rendezvous/operation_deadline.h"
 #include "rendezvous/record.h"
 #include "rendezvous/socket.h"
@@ -30,6 +31,9 @@ constexpr milliseconds kSweepSlice(5);
 // A store whose calls fail so soon, this often in a row, is broken.
 constexpr milliseconds kSoon(250);
 constexpr int kMaxFailures = 5;
+// One wait of those that are asked in turn, where there is more time or no
+// limit: a store adds it to the time of now, or makes an int of milliseconds.
+constexpr milliseconds kLongestWait = std::chrono::hours(20 * 24);
 
 Store* peekableOf(IStore& store) {
   auto* const ours = dynamic_cast<Store*>(&store);
@@ -38,6 +42,11 @@ Store* peekableOf(IStore& store) {
 
 Deadline sooner(Deadline deadline, milliseconds limit) {
   return Deadline(std::min(deadline.at(), Clock::now() + limit));
+}
+
+// A wait of no time may be one without end.
+milliseconds waitOf(milliseconds left, milliseconds most) {
+  return std::clamp(left, milliseconds(1), most);
 }
 
 bool useV2(IStore& store) {
@@ -82,7 +91,7 @@ std::vector<std::optional<RecordReader::Bytes>> RecordReader::peekAll() {
     return std::vector<std::optional<Bytes>>(keys_.size());
   }
   const OperationDeadline limit(deadline_);
-  return peekable_->peek(keys_);
+  return oneForEach(keys_, peekable_->peek(keys_));
 }
 
 void RecordReader::start(std::vector<int> ranks) {
@@ -110,13 +119,14 @@ RecordReader::readAgain(const std::vector<int>& ranks) {
     }
   }
   std::vector<std::optional<Bytes>> found(ranks.size());
+  const auto keys = keysOf(ranks);
   const OperationDeadline limit(sooner(deadline_, kPeekSlice));
   try {
     if (canPeek()) {
-      return peekable_->peek(keysOf(ranks));
+      return oneForEach(keys, peekable_->peek(keys));
     }
     if (useV2(store_)) {
-      auto values = store_.multi_get(keysOf(ranks));
+      auto values = oneForEach(keys, store_.multi_get(keys));
       std::move(values.begin(), values.end(), found.begin());
       return found;
     }
@@ -212,7 +222,7 @@ void RecordReader::gatherByPeeking() {
       continue;
     }
     try {
-      auto found = peekable_->peek(keys);
+      auto found = oneForEach(keys, peekable_->peek(keys));
       std::vector<Arrival> arrivals;
       for (size_t i = 0; i < found.size(); i++) {
         if (found[i]) {
@@ -233,7 +243,7 @@ void RecordReader::gatherByPeeking() {
 
 void RecordReader::gatherByWaiting() {
   while (!missing_.empty() && !stopped() && !deadline_.expired()) {
-    if (!waitForAll(std::min(deadline_.left(), kWaitSlice))) {
+    if (!waitForAll(waitOf(deadline_.left(), kWaitSlice))) {
       sweep();
     }
   }
@@ -245,11 +255,10 @@ void RecordReader::gatherInTurn() {
     const auto begin = Clock::now();
     std::vector<Arrival> arrivals;
     try {
-      store_.wait({keys_[rank]}, std::max(deadline_.left(), milliseconds(1)));
+      store_.wait({keys_[rank]}, waitOf(deadline_.left(), kLongestWait));
       arrivals.push_back({rank, getOne(rank)});
     } catch (const std::exception& error) {
-      failedAfter(std::chrono::floor<milliseconds>(Clock::now() - begin),
-                  error);
+      failed(Clock::now() - begin < kSoon, error);
       continue;
     }
     arrived(std::move(arrivals));
@@ -258,8 +267,9 @@ void RecordReader::gatherInTurn() {
 
 // A wait that fails long before its time is over is an error of the store; one
 // that fails in time is the usual way to say "not yet".
-void RecordReader::failedAfter(milliseconds time, const std::exception& error) {
-  if (time >= kSoon) {
+void RecordReader::failed(bool soon, const std::exception& error) {
+  if (!soon) {
+    failures_ = 0;
     return;
   }
   if (++failures_ >= kMaxFailures) {
@@ -271,16 +281,16 @@ void RecordReader::failedAfter(milliseconds time, const std::exception& error) {
 // Whether all came.
 bool RecordReader::waitForAll(milliseconds slice) {
   const auto begin = Clock::now();
+  const auto keys = keysOf(missing_);
   std::vector<Bytes> values;
   try {
-    store_.wait(keysOf(missing_), std::max(slice, milliseconds(1)));
-    values = store_.multi_get(keysOf(missing_));
+    store_.wait(keys, slice);
+    values = store_.multi_get(keys);
   } catch (const std::exception& error) {
-    if (Clock::now() - begin < slice / 2) {
-      failedAfter(milliseconds(0), error);
-    }
+    failed(Clock::now() - begin < slice / 2, error);
     return false;
   }
+  values = oneForEach(keys, std::move(values));  // not an error of a wait
   std::vector<Arrival> arrivals;
   for (size_t i = 0; i < values.size(); i++) {
     arrivals.push_back({missing_[i], std::move(values[i])});

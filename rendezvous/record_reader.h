@@ -22,13 +22,11 @@ namespace rendezvous {
 // Called from one thread; has one of its own. Three kinds of stores:
 // - ours (has_peek_support): records are taken as they come, in one batch each;
 // - others with v2 calls: one wait and one multi_get if all come soon, and
-// ranks
-//   that are there are found at least every second;
+//   ranks that are there are found at least every second;
 // - those with set, get and wait only: the ranks in turn, each with one wait
-// that
-//   may take all the time there is, and no other call meanwhile. The server of
-//   PyTorch 1.13's TCPStore remembers a wait that has timed out, and answers it
-//   later, to whatever is asked then; and its calls hold one lock.
+//   that may take all the time there is, and no other call meanwhile. The
+//   server of PyTorch 1.13's TCPStore remembers a wait that has timed out, and
+//   answers it later, to whatever is asked then; and its calls hold one lock.
 class RecordReader {
  public:
   using Bytes = std::vector<char>;
@@ -80,7 +78,7 @@ class RecordReader {
   void gatherByWaiting();
   void gatherInTurn();
   bool waitForAll(std::chrono::milliseconds slice);
-  void failedAfter(std::chrono::milliseconds time, const std::exception& error);
+  void failed(bool soon, const std::exception& error);
   void sweep();
   void arrived(std::vector<Arrival> arrivals);
   bool stopped() const { return stop_; }

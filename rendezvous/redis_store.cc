@@ -187,9 +187,22 @@ class RedisStore::Impl {
     return first;
   }
 
+  // Forgets what a subscription has heard while nobody waited. false: it has
+  // ended, also for a forked child.
+  static bool hearOut(RedisConnection& listener) {
+    try {
+      const Deadline now(Deadline::Clock::now());
+      while (listener.fd() >= 0 && listener.receiveUntil(now) != nullptr) {
+      }
+      return listener.fd() >= 0;
+    } catch (const IoException&) {
+      return false;
+    }
+  }
+
   // Null: this user may not subscribe.
   std::unique_ptr<RedisConnection> subscribe(Deadline deadline) {
-    if (auto idle = listeners_.take()) {
+    if (auto idle = listeners_.takeIf(&hearOut)) {
       return idle;
     }
     return retryUntil(deadline, str(), "; is the server still there?",

@@ -44,8 +44,10 @@ auto retryUntil(Deadline deadline, const std::string& what,
       }
       if (!told && spent >= kSilentTries) {
         told = true;
-        GLOO_WARN(what, ": ", error.what(), "; trying again for ",
-                  std::chrono::duration<double>(deadline.left()).count(), " s");
+        const std::chrono::duration<double> left = deadline.left();
+        GLOO_WARN(
+            what, ": ", error.what(), "; trying again",
+            deadline.never() ? "" : MakeString(" for ", left.count(), " s"));
       }
     }
     std::this_thread::sleep_for(pause);
@@ -59,15 +61,20 @@ class ConnectionPool {
  public:
   // Null if there is none that is still usable.
   std::unique_ptr<Connection> take() {
-    std::lock_guard lock(mutex_);
-    while (!idle_.empty()) {
-      std::unique_ptr<Connection> connection = std::move(idle_.back());
-      idle_.pop_back();
-      if (isIdleAndOpen(connection->fd())) {
+    return takeIf([](const Connection& connection) {
+      return isIdleAndOpen(connection.fd());
+    });
+  }
+
+  // The same, where those are that `usable` says so of; others are closed.
+  template <typename Usable>
+  std::unique_ptr<Connection> takeIf(const Usable& usable) {
+    for (;;) {
+      std::unique_ptr<Connection> connection = takeAny();
+      if (connection == nullptr || usable(*connection)) {
         return connection;
       }
     }
-    return nullptr;
   }
 
   void giveBack(std::unique_ptr<Connection> connection) {
@@ -76,6 +83,16 @@ class ConnectionPool {
   }
 
  private:
+  std::unique_ptr<Connection> takeAny() {
+    std::lock_guard lock(mutex_);
+    if (idle_.empty()) {
+      return nullptr;
+    }
+    std::unique_ptr<Connection> connection = std::move(idle_.back());
+    idle_.pop_back();
+    return connection;
+  }
+
   std::mutex mutex_;
   std::vector<std::unique_ptr<Connection>> idle_;  // by mutex_
 };

@@ -81,10 +81,12 @@ AddressList resolve(const std::string& host, int port, int flags) {
   return AddressList(found, &freeaddrinfo);
 }
 
+// None where this host has none of the family.
 UniqueFd makeSocket(int family) {
   UniqueFd fd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!fd) {
-    throw TransientError(MakeString("cannot make a socket: ", errnoText(errno),
+  const int error = errno;
+  if (!fd && error != EAFNOSUPPORT) {
+    throw TransientError(MakeString("cannot make a socket: ", errnoText(error),
                                     "; see ulimit -n"));
   }
   return fd;
@@ -93,6 +95,9 @@ UniqueFd makeSocket(int family) {
 // 0, or the errno of the attempt.
 int finishConnect(int fd, const sockaddr* address, socklen_t length,
                   Deadline deadline) {
+  if (fd < 0) {
+    return EAFNOSUPPORT;  // as makeSocket() found
+  }
   if (::connect(fd, address, length) == 0) {
     return 0;
   }
@@ -229,19 +234,22 @@ UniqueFd connectTcp(const std::string& host, int port, Deadline deadline) {
 }
 
 UniqueFd connectToOneOf(const addrinfo* addresses, Deadline deadline) {
-  int error = 0;
+  int error = EAFNOSUPPORT;
   for (const addrinfo* entry = addresses; entry != nullptr;
        entry = entry->ai_next) {
     UniqueFd fd = makeSocket(entry->ai_family);
-    error = finishConnect(fd.get(), entry->ai_addr, entry->ai_addrlen,
-                          shareOf(entry, deadline));
-    if (error == 0 && isConnectedToItself(fd.get())) {
+    int failure = finishConnect(fd.get(), entry->ai_addr, entry->ai_addrlen,
+                                shareOf(entry, deadline));
+    if (failure == 0 && isConnectedToItself(fd.get())) {
       closeAtOnce(std::move(fd));
-      error = ECONNREFUSED;
-    } else if (error == 0) {
+      failure = ECONNREFUSED;
+    } else if (failure == 0) {
       setKeepAlive(fd.get());
       return fd;
     }
+    // That of the first one that could be tried: the resolver puts in front
+    // which is the likeliest to answer.
+    error = error == EAFNOSUPPORT ? failure : error;
   }
   throw TransientError(errnoText(error));
 }

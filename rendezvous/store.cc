@@ -2,6 +2,7 @@
 
 #include "gloo/common/error.h"
 #include "gloo/internal/require_timeout.h"
+#include "rendezvous/one_for_each.h"
 #include "rendezvous/operation_deadline.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -107,7 +108,7 @@ std::vector<std::vector<char>> PeekableStore::gather(
   while (!wanted.empty()) {
     // Here, not by what wait_any says: it may find what is no value for peek.
     const bool last = deadline.expired();
-    auto found = peek(wanted);
+    auto found = oneForEach(wanted, peek(wanted));
     std::vector<size_t> stillMissing;
     wanted.clear();
     for (size_t i = 0; i < found.size(); i++) {
@@ -118,6 +119,7 @@ std::vector<std::vector<char>> PeekableStore::gather(
         wanted.push_back(keys[missing[i]]);
       }
     }
+    const bool nothingNew = stillMissing.size() == missing.size();
     missing = std::move(stillMissing);
     if (!wanted.empty() && last) {
       throw TimeoutException(MakeString(
@@ -125,8 +127,11 @@ std::vector<std::vector<char>> PeekableStore::gather(
           " has no value for ", listKeys(wanted),
           "; check that the rank that sets it runs and uses this store"));
     }
-    if (!wanted.empty()) {
-      wait_any({wanted.front()}, deadline);  // as all of them are needed
+    // After something new first a look at the others alone: a store may know
+    // that one of those can never be found. All are needed, so that it is any
+    // of them that is waited for; mostly all are there once the last one is.
+    if (!wanted.empty() && nothingNew) {
+      wait_any({wanted.back()}, deadline);
     }
   }
   return values;

@@ -1,6 +1,8 @@
 #include "rendezvous/store_url.h"
 
+#include <algorithm>
 #include <cctype>
+#include <cstddef>
 
 #include "gloo/common/error.h"
 #include "rendezvous/decimal.h"
@@ -16,13 +18,24 @@ constexpr char kForms[] =
 constexpr int kRedisPort = 6379;
 constexpr int kMaxPort = 65535;
 
+// Where what may be a password begins: behind the scheme, if that is one.
+size_t endOfScheme(const std::string& url) {
+  const size_t end = url.find("://");
+  const bool isScheme =
+      end != std::string::npos &&
+      std::all_of(
+          url.begin(), url.begin() + static_cast<ptrdiff_t>(end),
+          [](unsigned char c) { return std::isalpha(c) != 0 || c == '+'; });
+  return isScheme ? end + 3 : 0;
+}
+
 // Printable, on one line, without a password, and not without end.
 std::string shown(const std::string& url) {
   std::string text = url;
-  const size_t scheme = text.find("://");
+  const size_t begin = endOfScheme(text);
   const size_t at = text.rfind('@');
-  if (scheme != std::string::npos && at != std::string::npos && at > scheme) {
-    text.replace(scheme + 3, at - scheme - 3, "...");
+  if (at != std::string::npos && at >= begin) {
+    text.replace(begin, at - begin, "...");
   }
   if (text.size() > 200) {
     text = text.substr(0, 200) + "...";
@@ -64,10 +77,9 @@ std::string percentDecode(const std::string& url, const std::string& text) {
   return decoded;
 }
 
-// Takes "[user:]password@" off the front of `rest`.
-void takeCredentials(const std::string& url, std::string& rest,
+// Takes "[user:]password@" off the front of `rest`; `at` is its end, or npos.
+void takeCredentials(const std::string& url, size_t at, std::string& rest,
                      StoreUrl& parsed) {
-  const size_t at = rest.rfind('@');
   if (at == std::string::npos) {
     return;
   }
@@ -130,7 +142,9 @@ StoreUrl parseStoreUrl(const std::string& url) {
     parsed.kind = StoreUrl::Kind::kFile;
     if (scheme != "file") {
       parsed.kind = StoreUrl::Kind::kRedisUnix;
-      takeCredentials(url, rest, parsed);
+      // An absolute path may have a '@' of its own.
+      const size_t at = rest[0] == '/' ? std::string::npos : rest.rfind("@/");
+      takeCredentials(url, at, rest, parsed);
     }
     if (rest.empty() || rest[0] != '/') {
       bad(url, "the path must be absolute (three slashes)");
@@ -138,13 +152,13 @@ StoreUrl parseStoreUrl(const std::string& url) {
     parsed.path = rest;
   } else if (scheme == "redis") {
     parsed.kind = StoreUrl::Kind::kRedis;
-    takeCredentials(url, rest, parsed);
+    takeCredentials(url, rest.rfind('@'), rest, parsed);
     takeHostAndPort(url, rest, kRedisPort, parsed);
   } else if (scheme == "tcp") {
     parsed.kind = StoreUrl::Kind::kTcp;
     takeHostAndPort(url, rest, -1, parsed);
   } else {
-    bad(url, "unknown kind '" + shown(scheme) + "'");
+    bad(url, "its kind, before the '://', is unknown");
   }
   return parsed;
 }

@@ -15,10 +15,10 @@ namespace rendezvous {
 // core allows. What an earlier run left in the directory is simply
 // overwritten, but for what writers were writing when they were killed: that
 // stays as .tmp-*, for people to remove. A value has at most 1 GiB:
-// InvalidOperationException. Thread-safe, and safe between processes. append and add lock the
-// store against each other, but not against set, which never waits for anybody:
-// a set of a key that another rank appends or adds to at that moment may be
-// lost.
+// InvalidOperationException. Thread-safe, and safe between processes. append
+// and add lock the store against each other, but not against set, which never
+// waits for anybody: a set of a key that another rank appends or adds to at
+// that moment may be lost.
 class GLOO_API FileStore : public PeekableStore {
  public:
   // The directory must exist: InvalidOperationException. It must be readable

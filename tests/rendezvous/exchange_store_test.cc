@@ -148,6 +148,23 @@ TEST_F(ExchangeStoreTest, AnExchangeThatFailsIsNotRepeated) {
   EXPECT_EQ(calls, 1);
 }
 
+TEST_F(ExchangeStoreTest, AStoreWhoseExchangeFailedSaysSo) {
+  const auto store =
+      std::make_shared<ExchangeStore>([](const Bytes&) -> std::vector<Bytes> {
+        throw std::runtime_error("no way to rank 1");
+      });
+  const auto context = contextOf(0, std::chrono::seconds(10));
+  EXPECT_THROW(connect(context, store), RendezvousException);
+  try {
+    connect(contextOf(0, std::chrono::seconds(10)), store);
+    FAIL() << "no exception";
+  } catch (const InvalidOperationException& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("no way to rank 1"), std::string::npos) << text;
+    EXPECT_EQ(text.find("has connected"), std::string::npos) << text;
+  }
+}
+
 TEST_F(ExchangeStoreTest, ValuesOfOtherThanAllRanksAreRefused) {
   const std::string text = failureOf<InvalidOperationException>(
       [](const Bytes& mine) { return std::vector<Bytes>{mine}; });

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -100,6 +101,28 @@ TEST(FileStoreTest, WhatIsNoValueIsAnErrorAtOnce) {
   ASSERT_EQ(0, ::unlink(path.c_str()));
   ASSERT_EQ(0, ::mkdir(path.c_str(), S_IRWXU));
   EXPECT_THROW(store.get("k"), gloo::IoException);
+}
+
+// (Not written: its pages are never looked at.)
+TEST(FileStoreTest, AValueThatCouldNotBeReadIsNotWritten) {
+  TemporaryDirectory directory;
+  const std::string path = directory.path() + "/value";
+  const size_t bytes = (size_t{1} << 30) + 1;
+  void* const nothing =
+      ::mmap(nullptr, bytes, PROT_READ,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(nothing, MAP_FAILED);
+  try {
+    gloo::rendezvous::replaceFile(directory.path(), path,
+                                  {static_cast<const char*>(nothing), bytes});
+    ADD_FAILURE() << "no exception";
+  } catch (const gloo::InvalidOperationException& error) {
+    EXPECT_NE(std::string(error.what()).find("bytes, more than"),
+              std::string::npos)
+        << error.what();
+  }
+  ::munmap(nothing, bytes);
+  EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 TEST(FileStoreTest, ReadersNeverSeeHalfAValue) {

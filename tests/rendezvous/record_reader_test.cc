@@ -10,6 +10,7 @@
 #include "rendezvous/record.h"
 #include "tests/rendezvous/slow_relay.h"
 #include "tests/rendezvous/store_kinds.h"
+#include "tests/rendezvous/user_stores.h"
 
 namespace gloo_test {
 
@@ -93,6 +94,27 @@ TEST(RecordReaderTest, ManyRecordsThatComeInAnyOrderAreAllFound) {
       EXPECT_EQ(found, i + 1);
     }
   }
+}
+
+// The store fails, but never twice in a row without time passing.
+template <typename UserStore>
+class RecordReaderByUserStore : public testing::Test {};
+using UserStores = testing::Types<TimedStore, V2Store>;
+TYPED_TEST_SUITE(RecordReaderByUserStore, UserStores);
+
+TYPED_TEST(RecordReaderByUserStore, FailuresCountOnlyInARow) {
+  UserMap map;
+  AlternatingStore<TypeParam> store(map);
+  const Deadline deadline = Deadline::after(seconds(20));
+  RecordReader reader(store, 1, deadline);
+  reader.start(ranksBelow(1));
+  constexpr int kRounds = 6;
+  while (store.waits < 2 * kRounds && !deadline.expired()) {
+    ASSERT_NO_THROW(reader.take());
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  store.set(recordKey(0), bytesOf("record"));
+  EXPECT_EQ(gather(reader, 1, deadline), 1U);
 }
 
 }  // namespace

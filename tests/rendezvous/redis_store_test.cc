@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "gloo/common/error.h"
+#include "rendezvous/redis_connection.h"
 #include "rendezvous/socket.h"
 #include "tests/rendezvous/redis_server.h"
 #include "tests/rendezvous/store_kinds.h"
@@ -203,6 +204,9 @@ TEST(RedisStoreTest, AKeyThatIsNoStringIsAnErrorAtOnce) {
            [&] { store.get("queue"); },
            [&] {
              store.multi_get({"there", "queue", "absent"});
+           },
+           [&] {
+             store.multi_get({"there", "absent", "queue", "absent too"});
            }}) {
     const std::string error = errorAtOnce(call);
     EXPECT_NE(error.find("WRONGTYPE"), std::string::npos) << error;
@@ -222,6 +226,51 @@ TEST(RedisStoreTest, AValueThatTheServerDoesNotTakeIsAnErrorAtOnce) {
   }
   store.set("k", bytesOf("v"));
   EXPECT_EQ(store.get("k"), bytesOf("v"));
+}
+
+// Connections that the server has seen, without that which asks.
+int connectionsOf(const RedisServer& server) {
+  const Deadline deadline = Deadline::after(seconds(20));
+  gloo::rendezvous::RedisConnection asking(server.tcp(), deadline);
+  asking.send({{"INFO", "stats"}}, deadline);
+  const auto reply = asking.receive(deadline);
+  const std::string text(reply->str, reply->len);
+  const std::string name = "total_connections_received:";
+  return std::stoi(text.substr(text.find(name) + name.size())) - 1;
+}
+
+TEST(RedisStoreTest, ASubscriptionIsUsedAgainWhateverItHasHeard) {
+  RedisServer server;
+  RedisStore store(server.tcp());
+  RedisStore other(server.tcp());
+  const auto wait = [&] {
+    return store.wait_any({"absent"}, Deadline::after(milliseconds(1)));
+  };
+  EXPECT_FALSE(wait());  // and it subscribes
+  const int before = connectionsOf(server);
+  for (int i = 0; i < 100; i++) {
+    other.set("k", bytesOf("v"));
+    EXPECT_FALSE(wait());
+  }
+  // (That of the first count is one.)
+  EXPECT_LE(connectionsOf(server) - before, 1);
+  store.set("absent", bytesOf("v"));
+  EXPECT_TRUE(wait());
+}
+
+TEST(RedisStoreTest, ASubscriptionThatEndedIsMadeAgain) {
+  RedisServer server;
+  RedisStore store(server.tcp());
+  const auto wait = [&] {
+    return store.wait_any({"absent"}, Deadline::after(milliseconds(1)));
+  };
+  EXPECT_FALSE(wait());
+  const int before = connectionsOf(server);
+  redisCli(server, {"publish", "gloo:set", "k"});  // unread, and then the end
+  redisCli(server, {"client", "kill", "type", "pubsub"});
+  EXPECT_FALSE(wait());
+  // The first count, redis-cli twice, and the subscription.
+  EXPECT_EQ(connectionsOf(server) - before, 4);
 }
 
 // A Redis without keys; whoever subscribes gets half a message.

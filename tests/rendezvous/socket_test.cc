@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <string>
 #include <vector>
 
 namespace gloo_test {
@@ -73,6 +74,48 @@ TEST(ConnectTest, AnAddressThatIsSilentLeavesTimeForTheNext) {
   EXPECT_TRUE(connectToOneOf(&first.info, deadline));
   // On another host the next one could not answer in no time.
   EXPECT_FALSE(deadline.expired());
+}
+
+// As that of IPv6 on a host that has it disabled.
+void makeUnusable(Address& address) { address.info.ai_family = AF_MAX; }
+
+TEST(ConnectTest, AnAddressOfAnUnusableFamilyIsPassedOver) {
+  const UniqueFd listener = listenTcp("127.0.0.1", 0);
+  Address first(localPort(listener.get()));
+  makeUnusable(first);
+  Address second(localPort(listener.get()));
+  first.info.ai_next = &second.info;
+  EXPECT_TRUE(connectToOneOf(&first.info, Deadline::after(seconds(20))));
+}
+
+std::string errorOf(const Address& first) {
+  try {
+    connectToOneOf(&first.info, Deadline::after(seconds(20)));
+  } catch (const gloo::rendezvous::TransientError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ConnectTest, AnAddressThatCouldBeTriedIsWhatAnErrorIsAbout) {
+  const int free = localPort(listenTcp("127.0.0.1", 0).get());
+  for (const bool unusableFirst : {false, true}) {
+    Address first(free);
+    Address second(free);
+    makeUnusable(unusableFirst ? first : second);
+    first.info.ai_next = &second.info;
+    const std::string error = errorOf(first);
+    EXPECT_NE(error.find("refused"), std::string::npos) << error;
+  }
+}
+
+TEST(ConnectTest, TheFirstAddressOfTwoIsWhatAnErrorIsAbout) {
+  Address first(localPort(listenTcp("127.0.0.1", 0).get()));
+  Address second(0);
+  second.where.sin_addr.s_addr = htonl(INADDR_BROADCAST);  // unreachable
+  first.info.ai_next = &second.info;
+  const std::string error = errorOf(first);
+  EXPECT_NE(error.find("refused"), std::string::npos) << error;
 }
 
 // A free port of those that the system gives to clients: even ones first.

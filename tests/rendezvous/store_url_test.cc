@@ -34,6 +34,16 @@ TEST(StoreUrlTest, ARedisUrlHasHostPortUserAndPassword) {
   EXPECT_EQ(url.path, "/run/redis.sock");
 }
 
+TEST(StoreUrlTest, TheSocketOfARedisMayHaveAnAtSign) {
+  StoreUrl url = parseStoreUrl("redis+unix:///run/redis/redis@6379.sock");
+  EXPECT_EQ(url.password, "");
+  EXPECT_EQ(url.path, "/run/redis/redis@6379.sock");
+  url = parseStoreUrl("redis+unix://us:p@/ss@/run/redis@6379.sock");
+  EXPECT_EQ(url.user, "us");
+  EXPECT_EQ(url.password, "p@/ss");
+  EXPECT_EQ(url.path, "/run/redis@6379.sock");
+}
+
 TEST(StoreUrlTest, ATcpUrlTakesNamesAndAddresses) {
   StoreUrl url = parseStoreUrl("tcp://node7:29400");
   EXPECT_EQ(url.kind, StoreUrl::Kind::kTcp);
@@ -64,6 +74,12 @@ TEST(StoreUrlTest, ABadUrlIsExplainedInOneLineWithoutItsPassword) {
                                  std::string("redis://us:hidden%@h"),
                                  std::string("redis://hidden@"),
                                  std::string("redis+unix://us:hidden@relative"),
+                                 std::string("redis:/user:hidden@host"),
+                                 std::string("redis:user:hidden@host"),
+                                 std::string("redis//:hidden@host"),
+                                 std::string("us:hidden@h"),
+                                 std::string("us:hidden@h://x"),
+                                 std::string("redis:us:hidden://x@h"),
                                  std::string("line\nbreak://x"),
                                  std::string(10000, 'x'),
                                  zero}) {

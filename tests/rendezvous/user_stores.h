@@ -5,10 +5,13 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "gloo/rendezvous/hash_store.h"
 #include "gloo/rendezvous/store.h"
 
 namespace gloo_test {
@@ -140,6 +143,63 @@ class V2Store : public TimedStore {
     }
     return found;
   }
+};
+
+// `values`, or none at all where there is no surplus.
+template <typename Value>
+std::vector<Value> miscounted(std::vector<Value> values, size_t surplus) {
+  values.resize(surplus == 0 ? 0 : values.size() + surplus);
+  return values;
+}
+
+// multi_get returns so many values too much, or none.
+class MiscountingV2Store : public V2Store {
+ public:
+  MiscountingV2Store(UserMap& map, size_t surplus)
+      : V2Store(map), surplus_(surplus) {}
+  std::vector<std::vector<char>> multi_get(
+      const std::vector<std::string>& keys) override {
+    return miscounted(V2Store::multi_get(keys), surplus_);
+  }
+
+ private:
+  const size_t surplus_;
+};
+
+// peek does, after some that are right.
+class MiscountingPeekStore : public gloo::rendezvous::HashStore {
+ public:
+  MiscountingPeekStore(size_t surplus, int right)
+      : surplus_(surplus), right_(right) {}
+  std::vector<std::optional<std::vector<char>>> peek(
+      const std::vector<std::string>& keys) override {
+    auto values = HashStore::peek(keys);
+    return right_-- > 0 ? values : miscounted(std::move(values), surplus_);
+  }
+
+ private:
+  const size_t surplus_;
+  std::atomic<int> right_;
+};
+
+// Every other wait fails at once, the others soon.
+template <typename UserStore>
+class AlternatingStore : public UserStore {
+ public:
+  using UserStore::UserStore;
+  using UserStore::wait;
+  void wait(const std::vector<std::string>& keys,
+            const std::chrono::milliseconds& timeout) override {
+    if (timeout < std::chrono::milliseconds(100)) {
+      UserStore::wait(keys, timeout);
+    } else if (waits++ % 2 == 0) {
+      throw std::runtime_error("user store: too busy to wait");
+    } else {
+      UserStore::wait(keys, std::chrono::milliseconds(300));
+    }
+  }
+
+  std::atomic<int> waits{0};
 };
 
 // Fails at once.

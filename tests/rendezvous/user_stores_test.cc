@@ -84,6 +84,54 @@ TEST(ConnectMeshTest, AStoreThatIsAskedInTurnNamesTheFirstWhoNeverCame) {
   EXPECT_LT(zero.seconds, 1.3);
 }
 
+// Its store takes the time that is left, and has to add it to that of now.
+TEST(ConnectMeshTest, AUsersStoreWaitsForARankThatIsLateWithoutALimit) {
+  UserMap map;
+  FakeNetwork network;
+  MeshRank zero(network, 0, 2);
+  MeshRank one(network, 1, 2);
+  const auto connect = [&map](MeshRank& rank, milliseconds timeout) {
+    TimedStore store(map);
+    rank.connect(store, timeout);
+  };
+  runTogether({[&] { connect(zero, gloo::kNoTimeout); },
+               [&] {
+                 std::this_thread::sleep_for(milliseconds(500));
+                 connect(one, kLong);
+               }});
+  EXPECT_EQ(zero.error, "");
+  EXPECT_EQ(one.error, "");
+}
+
+void expectAllToldOfTheCount(const std::vector<MeshRank>& ranks) {
+  for (const auto& rank : ranks) {
+    EXPECT_TRUE(contains(rank.error, "the store returned ")) << rank.error;
+    EXPECT_LT(rank.seconds, 2);
+  }
+}
+
+TEST(ConnectMeshTest, AMultiGetOfAnotherNumberOfValuesIsAnErrorAtOnce) {
+  for (const size_t surplus : {0, 1}) {
+    UserMap map;
+    FakeNetwork network;
+    expectAllToldOfTheCount(runJob(
+        network, 3,
+        [&] { return std::make_shared<MiscountingV2Store>(map, surplus); },
+        std::chrono::seconds(3)));
+  }
+}
+
+TEST(ConnectMeshTest, APeekOfAnotherNumberOfValuesIsAnErrorAtOnce) {
+  for (const size_t surplus : {0, 1}) {
+    for (const int right : {0, 2}) {  // the first looks; those of the reader
+      FakeNetwork network;
+      const auto store = std::make_shared<MiscountingPeekStore>(surplus, right);
+      expectAllToldOfTheCount(runJob(
+          network, 2, [&] { return store; }, std::chrono::seconds(3)));
+    }
+  }
+}
+
 TEST(ConnectMeshTest, ARankWritesOneSmallRecordAndReadsInBatches) {
   constexpr int kSize = 32;
   UserMap map;
@@ -114,6 +162,48 @@ class StoreThatFindsNothing : public gloo::rendezvous::PeekableStore {
 TEST(PeekableStoreTest, AWaitEndsThoughTheStoreSaysThatThereIsSomething) {
   StoreThatFindsNothing store;
   EXPECT_THROW(store.wait({"k"}, milliseconds(50)), gloo::TimeoutException);
+}
+
+TEST(PeekableStoreTest, APeekOfAnotherNumberOfValuesIsAnError) {
+  for (const size_t surplus : {0, 1}) {
+    MiscountingPeekStore store(surplus, 0);
+    store.set("k", {'v'});
+    EXPECT_THROW(store.get("k"), gloo::IoException);
+    EXPECT_THROW(store.multi_get({"k", "l"}), gloo::IoException);
+  }
+}
+
+// Keys come in order, one whenever what is waited for is not there yet.
+class StoreThatFillsInOrder : public gloo::rendezvous::HashStore {
+ public:
+  std::vector<std::optional<std::vector<char>>> peek(
+      const std::vector<std::string>& keys) override {
+    looked += keys.size();
+    return HashStore::peek(keys);
+  }
+  bool wait_any(const std::vector<std::string>& keys,
+                gloo::Deadline /*deadline*/) override {
+    while (!HashStore::wait_any(keys, gloo::Deadline::after(milliseconds(1)))) {
+      set(keyOf(next_++), {'v'});
+    }
+    return true;
+  }
+  static std::string keyOf(int i) { return "k" + std::to_string(i); }
+
+  size_t looked = 0;
+
+ private:
+  int next_ = 0;
+};
+
+TEST(PeekableStoreTest, KeysThatComeInOrderAreLookedAtTwice) {
+  StoreThatFillsInOrder store;
+  std::vector<std::string> keys;
+  for (int i = 0; i < 100; i++) {
+    keys.push_back(StoreThatFillsInOrder::keyOf(i));
+  }
+  store.wait(keys, kLong);
+  EXPECT_LE(store.looked, 2 * keys.size());
 }
 
 }  // namespace

@@ -64,17 +64,10 @@ void Executor::run(const Run& run) {
   if (end == 0 || run.own != nullptr) {
     refuseFailed();
   }
-  if (end == 0) {
-    return reduceOwn();
-  }
   try {
     reduceOwn();
-    while (true) {
-      const bool again = sweep();
-      if (head_ == end) {
-        return;
-      }
-      if (!again) {
+    while (head_ < end) {
+      if (!sweep() && head_ < end) {
         wait();
       }
     }
@@ -364,6 +357,9 @@ void Executor::abandon(const Stuck& at, const char* why) noexcept {
 }
 
 Executor::Stuck Executor::stuck() const {
+  if (states_.empty()) {
+    return {};  // one rank
+  }
   const size_t i = firstOpen();
   return {i, states_[i] == kStarted ? operation(i).bytesDone.load() : 0};
 }
@@ -384,16 +380,20 @@ size_t Executor::firstOpen() const {
 }
 
 std::string Executor::describe(const Stuck& at) const {
+  const std::string who =
+      MakeString("rank ", run_->channel->rank(), ": ", run_->collective,
+                 " tag ", run_->tag, " (", run_->algorithm, "): ");
+  if (states_.empty()) {
+    return who + "its own part";
+  }
   const Action& action = program_.actions[at.index];
   const char* verb = action.kind == ActionKind::kSend   ? "send to rank "
                      : action.kind == ActionKind::kRecv ? "recv from rank "
                                                         : "local step";
   return MakeString(
-      "rank ", run_->channel->rank(), ": ", run_->collective, " tag ",
-      run_->tag, " (", run_->algorithm, "): ", verb,
-      action.peer >= 0 ? std::to_string(action.peer) : std::string(), ", ",
-      at.bytesDone, " of ", action.bytes, " bytes, step ", head_ + 1, " of ",
-      program_.actions.size());
+      who, verb, action.peer >= 0 ? std::to_string(action.peer) : std::string(),
+      ", ", at.bytesDone, " of ", action.bytes, " bytes, step ", head_ + 1,
+      " of ", program_.actions.size());
 }
 
 }  // namespace algorithms

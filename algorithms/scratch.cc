@@ -23,13 +23,13 @@ size_t sizeFor(size_t bytes) {
 }  // namespace
 
 Scratch ScratchPool::take(size_t bytes) {
-  if (bytes == 0) {
-    return {};
-  }
   takes_++;
   std::erase_if(free_, [this](const Scratch& scratch) {
     return scratch.bytes() > kLong && takes_ - scratch.lastUse > kPatience;
   });
+  if (bytes == 0) {
+    return {};
+  }
   auto best = free_.end();
   for (auto it = free_.begin(); it != free_.end(); ++it) {
     // What is used by calls that need little of it would never go.

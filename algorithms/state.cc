@@ -18,6 +18,8 @@ namespace {
 // That nobody uses at the moment. Callers have a handful of shapes each; more
 // are found again quickly enough.
 constexpr size_t kMaxPlans = 128;
+// Of all of them, unless there is but one: a step takes some 90 bytes.
+constexpr size_t kMaxIdleActions = 1 << 20;
 
 using internal::MemoryRange;
 
@@ -86,19 +88,28 @@ Lease State::checkOut(const Request& wanted, uint64_t slot) {
   return lease;
 }
 
+// A plan is made without the lock: of millions of steps it takes long, and
+// other calls have plans already.
 Lease State::checkOutAny(const Request& request, uint64_t slot) {
-  MutexLock lock(mutex_);
-  refuseIfPlanned(request, slot);
-  Plan& plan = last_ != nullptr && !last_->inUse && last_->serves(request)
-                   ? *last_
-                   : planFor(request);
-  Scratch scratch = scratch_.take(plan.scratchBytes());
-  last_ = &plan;
-  plan.inUse = true;
-  plan.slot = slot;
-  plan.lastUse = ++uses_;
-  running_ += hasSharedTag(slot) ? 1 : 0;
-  return Lease(*this, plan, std::move(scratch));
+  for (std::unique_ptr<Plan> made;;
+       made = std::make_unique<Plan>(request, channel_.rank(), channel_.size(),
+                                     selection_, channel_.eagerBytes())) {
+    MutexLock lock(mutex_);
+    refuseIfPlanned(request, slot);
+    Plan* const plan = planFor(request, std::move(made));
+    if (plan == nullptr) {
+      continue;
+    }
+    Scratch scratch = scratch_.take(plan->scratchBytes());
+    last_ = plan;
+    plan->inUse = true;
+    idle_--;
+    idleActions_ -= plan->program().actions.size();
+    plan->slot = slot;
+    plan->lastUse = ++uses_;
+    running_ += hasSharedTag(slot) ? 1 : 0;
+    return Lease(*this, *plan, std::move(scratch));
+  }
 }
 
 Scratch State::scratchOf(size_t bytes) {
@@ -111,10 +122,19 @@ void State::checkIn(Plan& plan, Scratch scratch, Scratch copies) {
     return;
   }
   MutexLock lock(mutex_);
-  plan.inUse = false;
   running_ -= hasSharedTag(plan.slot) ? 1 : 0;
   scratch_.give(std::move(scratch));
   scratch_.give(std::move(copies));
+  nowIdle(plan);
+  while (idle_ > kMaxPlans || (idleActions_ > kMaxIdleActions && idle_ > 1)) {
+    evictOne();
+  }
+}
+
+void State::nowIdle(Plan& plan) {
+  plan.inUse = false;
+  idle_++;
+  idleActions_ += plan.program().actions.size();
 }
 
 // Objects' tags are their own, and their plans are in use all the time.
@@ -140,22 +160,24 @@ Request State::overLinks(const Request& wanted) const {
   return request;
 }
 
-Plan& State::planFor(const Request& request) {
+Plan* State::planFor(const Request& request, std::unique_ptr<Plan> made) {
+  const auto serves = [&](const Plan& plan) {
+    return !plan.inUse && plan.serves(request);
+  };
+  if (last_ != nullptr && serves(*last_)) {
+    return last_;
+  }
   for (const auto& plan : plans_) {
-    if (!plan->inUse && plan->serves(request)) {
-      return *plan;
+    if (serves(*plan)) {
+      return plan.get();
     }
   }
-  auto plan = std::make_unique<Plan>(request, channel_.rank(), channel_.size(),
-                                     selection_, channel_.eagerBytes());
-  // Those in use stay, and leave as many places to the others.
-  const auto idle = std::count_if(plans_.begin(), plans_.end(),
-                                  [](const auto& p) { return !p->inUse; });
-  if (static_cast<size_t>(idle) >= kMaxPlans) {
-    evictOne();
+  if (made != nullptr) {
+    plans_.push_back(std::move(made));
+    nowIdle(*plans_.back());
+    return plans_.back().get();
   }
-  plans_.push_back(std::move(plan));
-  return *plans_.back();
+  return nullptr;
 }
 
 // The one that was not used for longest.
@@ -169,6 +191,8 @@ void State::evictOne() {
   }
   if (oldest != plans_.end()) {
     last_ = oldest->get() == last_ ? nullptr : last_;
+    idle_--;
+    idleActions_ -= (*oldest)->program().actions.size();
     plans_.erase(oldest);
   }
 }

@@ -171,7 +171,11 @@ class State final : public internal::CollectiveState,
   }
   void refuseIfPlanned(const Request& request, uint64_t slot) const
       GLOO_REQUIRES(mutex_);
-  Plan& planFor(const Request& request) GLOO_REQUIRES(mutex_);
+  // One that nobody uses: else `made`, which may be null, as the result is
+  // then.
+  Plan* planFor(const Request& request, std::unique_ptr<Plan> made)
+      GLOO_REQUIRES(mutex_);
+  void nowIdle(Plan& plan) GLOO_REQUIRES(mutex_);
   void evictOne() GLOO_REQUIRES(mutex_);
 
   const internal::Origin origin_;
@@ -185,6 +189,9 @@ class State final : public internal::CollectiveState,
   std::vector<std::unique_ptr<Plan>> plans_ GLOO_GUARDED_BY(mutex_);
   ScratchPool scratch_ GLOO_GUARDED_BY(mutex_);
   Plan* last_ GLOO_GUARDED_BY(mutex_) = nullptr;
+  // Plans that nobody uses, and their steps together.
+  size_t idle_ GLOO_GUARDED_BY(mutex_) = 0;
+  size_t idleActions_ GLOO_GUARDED_BY(mutex_) = 0;
   // Plans in use by calls; changed under the lock.
   std::atomic<size_t> running_{0};
   uint64_t uses_ GLOO_GUARDED_BY(mutex_) = 0;

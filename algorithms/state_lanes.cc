@@ -1,4 +1,5 @@
 // Calls that run in a lane (gloo/internal/direct.h), if there is one.
+#include <new>
 #include <utility>
 
 #include "algorithms/direct.h"
@@ -145,7 +146,11 @@ void State::prepare(const internal::CollectiveOptions& options,
   if (options.call().mayBeOnDevice) {
     return;
   }
-  auto prepared = std::make_unique<PreparedRun>();
+  // The call has succeeded: without memory the next one does without this.
+  std::unique_ptr<PreparedRun> prepared(new (std::nothrow) PreparedRun);
+  if (prepared == nullptr) {
+    return;
+  }
   prepared->state = serial_;
   prepared->request = request;
   prepared->sizes = sizes;

@@ -94,7 +94,8 @@ void addComparison(CLI::App& app, Options& options) {
   app.add_option("--tune", options.tuneFile,
                  "measure the transport and the algorithms of NAME, or of all "
                  "collectives, for this number of ranks, and write the result "
-                 "into this file, for GLOO_TUNING_FILE");
+                 "into this file, for GLOO_TUNING_FILE")
+      ->check(command_line::isName());
   app.add_option("--largest", options.largestBytes,
                  "bytes in total, of these two; 67108864");
 }
@@ -102,7 +103,8 @@ void addComparison(CLI::App& app, Options& options) {
 void addReport(CLI::App& app, Options& options) {
   app.add_flag("--nanos", options.nanos, "times in ns, not us");
   app.add_option("--json", options.jsonFile,
-                 "also write the results to this file");
+                 "also write the results to this file")
+      ->check(command_line::isName());
 }
 
 void take(const CLI::App& app, const Raw& raw, Options& options) {

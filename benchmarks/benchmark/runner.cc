@@ -62,7 +62,13 @@ std::vector<size_t> sizesOf(const Options& options, const Entry& entry) {
 std::vector<double> runThreads(Team& team, size_t elements) {
   std::vector<std::thread> threads;
   for (int i = 1; i < team.size(); i++) {
-    threads.emplace_back([&team, i, elements] { team.work(i, elements); });
+    try {
+      threads.emplace_back([&team, i, elements] { team.work(i, elements); });
+    } catch (const std::exception& e) {
+      const std::string why =
+          "cannot start thread " + std::to_string(i + 1) + ": " + e.what();
+      team.fail(std::make_exception_ptr(std::runtime_error(why)), i);
+    }
   }
   team.work(0, elements);
   for (auto& thread : threads) {

@@ -100,6 +100,10 @@ void validateComparison(const Options& options) {
           "--all-algorithms and --tune choose sizes themselves, of one vector "
           "of float32 in one thread: leave out --elements, --threads, "
           "--inputs, --halfprecision, --sync and --busy-poll");
+  require(!options.nanos,
+          "--all-algorithms and --tune print microseconds: leave out --nanos");
+  require(options.tuneFile.empty() || options.jsonFile.empty(),
+          "--tune writes its own file: leave out --json");
   require(!options.iterationCount,
           "--all-algorithms and --tune need --iteration-time in place of "
           "--iteration-count");
@@ -194,12 +198,12 @@ void validateReport(const Options& options) {
 }  // namespace
 
 void validate(const Options& options) {
-  validateReport(options);
   if (comparesAlgorithms(options)) {
     validateParticipants(options);
     validateComparison(options);
     validateTransport(options);
     validateWork(options);
+    validateReport(options);
     return;
   }
   validateName(options);
@@ -209,6 +213,7 @@ void validate(const Options& options) {
   validateWork(options);
   validateCount(options);
   validateSums(options);
+  validateReport(options);
 }
 
 std::string availableTransports() {

@@ -25,6 +25,9 @@ class Team {
   // The part of one thread. Never throws.
   void work(int thread, size_t elements);
 
+  // Of one that could not even be started, too.
+  void fail(std::exception_ptr error, int thread);
+
   // After all threads have ended: the times in nanoseconds, or throws the
   // first thread's exception.
   std::vector<double> finish();
@@ -37,7 +40,6 @@ class Team {
   // what one of this thread's iterations takes.
   size_t agree(int thread, double nanosPerIteration);
   size_t countFor(double nanosPerIteration) const;
-  void fail(std::exception_ptr error, int thread);
 
   const Options& options_;
   const Entry& entry_;

@@ -2,9 +2,11 @@
 // run: what is refused has changed nothing, and what fails fails for all.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "algorithms/state.h"
@@ -83,6 +85,26 @@ TEST(LocalVectors, StayAsTheyAreWhereTheContextHasFailed) {
     EXPECT_THROW(scattered.run(), IoException);
     vectors.expectUnchanged();
   }
+}
+
+// Also where there is nobody to exchange anything with.
+TEST(LocalVectors, TheirTimeOutIsOne) {
+  ContextWorld world(1);
+  const ContextPtr& context = world.context(0);
+  InPlace vectors(context);
+  vectors.options.setTimeout(std::chrono::milliseconds(5));
+  vectors.options.setReduceFunction(
+      [](void*, const void*, const void*, size_t) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      });
+  try {
+    allreduce(vectors.options);
+    ADD_FAILURE() << "no timeout";
+  } catch (const TimeoutException& e) {
+    EXPECT_NE(std::string(e.what()).find("allreduce tag 0"), std::string::npos)
+        << e.what();
+  }
+  EXPECT_THROW(allreduce(vectors.options), TimeoutException);
 }
 
 // The others do not wait for a rank that will not come.

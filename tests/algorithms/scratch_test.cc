@@ -29,6 +29,17 @@ TEST(ScratchPool, LongMemoryIsHardlyLongerThanNeededAndGoesWhenItIsOfNoUse) {
   EXPECT_LT(pool.take(kLong / 2).bytes(), kLong);
 }
 
+TEST(ScratchPool, LongMemoryGoesWhereLaterCallsNeedNone) {
+  constexpr size_t kLong = (size_t{9} << 20) + 1;
+  testing_support::FakeWorld world(1);
+  ScratchPool pool(world.channel(0));
+  pool.give(pool.take(kLong));
+  for (int i = 0; i < 40; i++) {
+    pool.give(pool.take(0));
+  }
+  EXPECT_LT(pool.take(kLong / 2).bytes(), kLong);
+}
+
 }  // namespace
 }  // namespace algorithms
 GLOO_NAMESPACE_END

@@ -141,7 +141,7 @@ void spawnWatched(Calls& calls,
         std::move(info),
         base::SocketAddress(reinterpret_cast<const sockaddr*>(&loopback),
                             sizeof(loopback)),
-        [&](base::ProgressDomain& domain) {
+        [&](base::ProgressDomain& domain, base::DeviceInfo&) {
           return std::make_unique<WatchedFactory>(domain, calls);
         });
   };

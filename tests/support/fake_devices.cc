@@ -129,7 +129,7 @@ DeviceMaker fakeDevices(const FakeOptions& options) {
     return std::make_shared<Device>(
         std::move(info),
         SocketAddress(reinterpret_cast<sockaddr*>(&address), sizeof(address)),
-        [own](ProgressDomain& domain) {
+        [own](ProgressDomain& domain, DeviceInfo&) {
           return std::make_unique<FakeFactory>(domain, own);
         });
   };

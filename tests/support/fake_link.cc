@@ -203,13 +203,20 @@ void FakeLink::abandon() {
   }
 }
 
+bool FakeLink::isHeld(const FakeEvent& event) const {
+  return factory_.options.watch->holdHalfway &&
+         event.header.type == FrameType::kData && event.begun &&
+         event.done >= event.bytes / 2;
+}
+
 bool FakeLink::hasWork() const {
   if (handler_ == nullptr) {
     return false;
   }
   std::lock_guard<std::mutex> guard(wire_->mutex);
-  return !mine().inbox.empty() || !mine().completions.empty() ||
-         !reads_.empty() || theirs().gone || wire_->lost;
+  return (!mine().inbox.empty() && !isHeld(*mine().inbox.front())) ||
+         !mine().completions.empty() || !reads_.empty() || theirs().gone ||
+         wire_->lost;
 }
 
 }  // namespace test

@@ -34,6 +34,9 @@ struct FakeWatch {
   static constexpr uint64_t kEveryFrame = UINT64_MAX;
   std::atomic<uint64_t> alterAtFrame{0};
   std::function<void(transport::base::FrameHeader&)> alter;
+  // Of messages, half of the bytes arrive and no more; that of one has.
+  std::atomic<bool> holdHalfway{false};
+  std::atomic<bool> isHalfway{false};
   // So many callers are told to call again.
   std::atomic<int> putOff{0};
   // So many links cannot even be prepared.

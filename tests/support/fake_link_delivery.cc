@@ -175,8 +175,15 @@ bool FakeLink::deliverFrame(FakeEvent& event, bool begins) {
     if (event.dropped) {
       return true;  // the sender has taken it back
     }
-    const size_t piece = std::min<size_t>(
-        event.bytes - event.done, 1 + factory_.random() % (event.bytes + 1));
+    if (isHeld(event)) {
+      watch.isHalfway = true;
+      return false;
+    }
+    const bool half =
+        watch.holdHalfway && event.header.type == FrameType::kData;
+    const size_t piece =
+        std::min<size_t>((half ? event.bytes / 2 : event.bytes) - event.done,
+                         1 + factory_.random() % (event.bytes + 1));
     std::memcpy(event.place + event.done, event.from() + event.done, piece);
     event.done += piece;
   }

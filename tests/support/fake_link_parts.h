@@ -64,6 +64,7 @@ class FakeLink final : public Link {
   // True if anything moved.
   bool poll();
   // Something is there that poll() has put off.
+  bool isHeld(const FakeEvent& event) const;  // half of it is there
   bool hasWork() const;
 
  private:

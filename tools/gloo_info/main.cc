@@ -72,6 +72,7 @@ int tell(int argc, const char* const* argv) {
   table
       ->add_option("--tuning", algorithms.tuningFile,
                    "Tuning file (default: that of GLOO_TUNING_FILE)")
+      ->check(command_line::isName())
       ->needs(flag);
   table->add_flag("--json", algorithms.json, "As JSON")->needs(flag);
   command_line::parse(app, argc, argv);

@@ -75,17 +75,19 @@ void addNetwork(CLI::App& app, Options& options, Raw& raw) {
 }
 
 void addReport(CLI::App& app, Options& options, Raw& raw) {
-  app.add_option("--json", options.jsonFile,
-                 "also write the rows to this file");
+  app.add_option("--json", options.jsonFile, "also write the rows to this file")
+      ->check(command_line::isName());
   app.add_option("--plot", options.plotFile,
-                 "time against size and against ranks, as SVG");
+                 "time against size and against ranks, as SVG")
+      ->check(command_line::isName());
   app.add_option("--most-actions", raw.mostActions,
                  "leave out what takes more messages sent and received, copies "
                  "and reductions, in millions; 100");
   app.add_flag("--text", options.text,
                "print the schedule of --algorithm for the first of --ranks, "
                "and simulate nothing");
-  app.add_option("--draw", options.drawFile, "the same as SVG: a drawing");
+  app.add_option("--draw", options.drawFile, "the same as SVG: a drawing")
+      ->check(command_line::isName());
   app.add_option("--draw-segments", options.drawSegments,
                  "segments of each block there; 1");
   app.add_option("--check", options.checkFiles,
@@ -94,7 +96,8 @@ void addReport(CLI::App& app, Options& options, Raw& raw) {
                  "predicted order right wherever "
                  "measured times differ by over 25 %?");
   app.add_option("--docs", options.docsFolder,
-                 "write algorithms.md and its pictures into this folder");
+                 "write algorithms.md and its pictures into this folder")
+      ->check(command_line::isName());
 }
 
 double positive(const CLI::App& app, const char* option, double value) {
@@ -183,12 +186,14 @@ void take(const CLI::App& app, const Raw& raw, Options& options) {
   options.sizes.clear();
   for (const std::string& size : raw.sizes) {
     options.sizes.push_back(parseBytes(size));
+    require(options.sizes.back() > 0, "--sizes: at least a byte each");
   }
   if (options.ranks.empty()) {
     options.ranks = {8};
   }
   if (!raw.segment.empty()) {
     options.segmentBytes = parseBytes(raw.segment);
+    require(options.segmentBytes > 0, "--segment: at least a byte");
   }
   options.inPlace = !raw.outOfPlace;
   options.mostActions = positive(app, "--most-actions", raw.mostActions) * 1e6;

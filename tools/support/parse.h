@@ -9,6 +9,16 @@
 
 namespace command_line {
 
+// To check names of files: an empty one, of a shell's variable that is not set,
+// would be none.
+inline CLI::Validator isName() {
+  return CLI::Validator(
+      [](std::string& text) {
+        return text.empty() ? std::string("its value is empty") : std::string();
+      },
+      "");
+}
+
 // Throws UsageError or HelpRequest.
 inline void parse(CLI::App& app, int argc, const char* const* argv) {
   try {

@@ -24,12 +24,15 @@ namespace {
 using automatic::AutoFactory;
 
 // Adds what shared memory needs, unless this system does not have it.
-void addShm(AutoFactory::Factories& factories, base::ProgressDomain& domain) {
+// Whether there is any.
+bool addShm(AutoFactory::Factories& factories, base::ProgressDomain& domain) {
   try {
     factories.push_back(
         std::make_unique<shm::ShmFactory>(domain, shm::FactoryOptions{}));
+    return true;
   } catch (const IoException& e) {
     GLOO_INFO("no shared memory: ", e.what());
+    return false;
   }
 }
 
@@ -75,24 +78,24 @@ std::shared_ptr<Device> makeAutomatic(const DeviceAttr& wanted, bool lazy) {
   const tcp::attr attr = tcp::CreateDeviceAttr(wanted.tcp);
   const bool shm = wanted.shm && environment.autoShm;
   base::DeviceInfo info = describe(attr, lazy);
-  info.name = shm ? "auto, shm or " : "auto, ";
+  std::string others;
 #if GLOO_HAVE_TRANSPORT_IBVERBS
   VerbsPort port = openPort(wanted, environment);
   if (port != nullptr) {
     const ibverbs::Adapter& adapter = port->adapter();
-    info.name += MakeString("ibverbs ", adapter.chosen().device, " port ",
-                            adapter.chosen().port, " or ");
+    others = MakeString("ibverbs ", adapter.chosen().device, " port ",
+                        adapter.chosen().port, " or ");
     info.pciBusId = infinibandToBusID(adapter.chosen().device);
     info.speedMbps = adapter.speedMbps();
   }
 #endif
-  info.name += "tcp, " + attr.iface;
+  others += "tcp, " + attr.iface;
   return std::make_shared<base::Device>(
-      std::move(info), addressOf(attr), [&](base::ProgressDomain& domain) {
+      std::move(info), addressOf(attr),
+      [&](base::ProgressDomain& domain, base::DeviceInfo& ours) {
         AutoFactory::Factories factories;
-        if (shm) {
-          addShm(factories, domain);
-        }
+        const bool shared = shm && addShm(factories, domain);
+        ours.name = (shared ? "auto, shm or " : "auto, ") + others;
 #if GLOO_HAVE_TRANSPORT_IBVERBS
         if (port != nullptr) {
           factories.push_back(
@@ -110,14 +113,13 @@ std::shared_ptr<Device> makeTcp(const tcp::attr& wanted, bool lazy) {
   const tcp::attr attr = tcp::CreateDeviceAttr(wanted);
   const bool shm = attr.shm && Environment::fromEnvironment().tcpShm;
   base::DeviceInfo info = describe(attr, lazy);
-  info.name =
-      "tcp, " + attr.iface + (shm ? ", shared memory on this host" : "");
   return std::make_shared<base::Device>(
-      std::move(info), addressOf(attr), [&](base::ProgressDomain& domain) {
+      std::move(info), addressOf(attr),
+      [&](base::ProgressDomain& domain, base::DeviceInfo& ours) {
         AutoFactory::Factories factories;
-        if (shm) {
-          addShm(factories, domain);
-        }
+        const bool shared = shm && addShm(factories, domain);
+        ours.name = "tcp, " + attr.iface +
+                    (shared ? ", shared memory on this host" : "");
         factories.push_back(std::make_unique<tcp::TcpFactory>(domain));
         return std::make_unique<AutoFactory>(
             "tcp", std::move(factories),

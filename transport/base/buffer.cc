@@ -140,7 +140,7 @@ void Buffer::wait(uint64_t& done, const char* what) {
       !context_.domain().glance(ready) &&
       !context_.domain().wait(lock, ready,
                               Deadline::after(context_.getTimeout()))) {
-    context_.failTimeout(lock, [&] {
+    context_.failTimeout(lock, ready, [this, what] {
       return context_.causeOf(
           internal::Cause::Kind::kTimeout, pair_.peer(),
           MakeString("Timed out after ", context_.getTimeout().count(),

@@ -178,15 +178,15 @@ class Context final : public transport::Context,
   void suspect(int peer, const std::string& why, bool gone);
   internal::Cause causeOf(internal::Cause::Kind kind, int culprit,
                           const std::string& text) const;
-  // A wait for one of the owner's sends, or receives. Gives up the lock
-  // meanwhile.
-  void timedOut(ProgressDomain::Lock& lock, const OperationOwner& owner,
-                bool sends, std::chrono::nanoseconds elapsed);
-  // With what `make` returns. Likewise.
-  template <typename Make>
-  void failTimeout(ProgressDomain::Lock& lock, const Make& make) {
-    failLocked(internal::makeCause([&] { return withSilent(lock, make()); }));
-  }
+  // A wait for one of the owner's sends, or receives, unless it is over() after
+  // all: gives up the lock meanwhile.
+  void timedOut(ProgressDomain::Lock& lock, const ProgressDomain::Ready& over,
+                const OperationOwner& owner, bool sends,
+                std::chrono::nanoseconds elapsed);
+  // Likewise. With what `make` returns.
+  void failTimeout(ProgressDomain::Lock& lock,
+                   const ProgressDomain::Ready& over,
+                   const std::function<internal::Cause()>& make);
   bool failedLocked() const { return cause_ != nullptr; }
   // A check word has come with a frame. False, and the context has failed or
   // disputes, if it contradicts.

@@ -159,7 +159,7 @@ void Context::awaitLifelines(Deadline deadline) {
                   ProgressDomain::Manner::kSleep);
   }
   if (!over()) {
-    failTimeout(lock, [this] {
+    failTimeout(lock, over, [this] {
       const auto unmet = Lifelines::instance().unmet(worldNonce_, nonce_);
       const bool isOurs = unmet.isShort || unmet.ranks.empty();
       return causeOf(

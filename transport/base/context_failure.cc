@@ -23,7 +23,8 @@ void Context::fail(CausePtr cause) {
   auto lock = this->lock();
   // (What another rank found it has looked into.)
   if (cause->kind == Cause::Kind::kTimeout && cause->foundBy == rank()) {
-    failTimeout(lock, [&] { return *cause; });
+    failTimeout(
+        lock, [] { return false; }, [&] { return *cause; });
   } else {
     // Whoever calls this has given its operation up, and may begin another one:
     // a dispute ends now, with what is known.
@@ -163,11 +164,24 @@ void Context::checkUsable(const char* what) const {
   throwIfFailed(what);
 }
 
+// What was awaited may come while the others are asked.
+void Context::failTimeout(ProgressDomain::Lock& lock,
+                          const ProgressDomain::Ready& over,
+                          const std::function<Cause()>& make) {
+  CausePtr cause =
+      internal::makeCause([&] { return withSilent(lock, make()); });
+  if (!over()) {
+    failLocked(std::move(cause));
+  }
+}
+
 // A wait of `owner` has reached its deadline.
-void Context::timedOut(ProgressDomain::Lock& lock, const OperationOwner& owner,
-                       bool sends, std::chrono::nanoseconds elapsed) {
+void Context::timedOut(ProgressDomain::Lock& lock,
+                       const ProgressDomain::Ready& over,
+                       const OperationOwner& owner, bool sends,
+                       std::chrono::nanoseconds elapsed) {
   const auto ms = std::chrono::duration_cast<milliseconds>(elapsed).count();
-  failTimeout(lock, [&] {
+  const auto cause = [&] {
     const Operation* const op = firstOf(owner, sends);
     const std::string what =
         op != nullptr ? ": " + describe(*op)
@@ -176,7 +190,8 @@ void Context::timedOut(ProgressDomain::Lock& lock, const OperationOwner& owner,
     return causeOf(
         Cause::Kind::kTimeout, op != nullptr ? op->peer : -1,
         MakeString("Timed out after ", ms, " ms: rank ", rank(), what));
-  });
+  };
+  failTimeout(lock, over, std::cref(cause));  // which takes no memory
 }
 
 Cause Context::closedCause() const {

@@ -21,7 +21,7 @@ Device::Device(DeviceInfo info, const SocketAddress& local,
                const MakeFactory& makeFactory)
     : info_(std::move(info)), hostId_(hostIdentity()) {
   auto lock = domain_.lock();
-  factory_ = makeFactory(domain_);
+  factory_ = makeFactory(domain_, info_);
   try {
     tally_ = std::make_shared<LinkTally>(factory_->kinds());
     connector_ = std::make_unique<Connector>(domain_, local);

@@ -31,9 +31,10 @@ struct DeviceInfo {
 
 class Device final : public transport::Device, private Poller {
  public:
-  // `makeFactory` is called once, with the domain that the links belong to.
-  using MakeFactory =
-      std::function<std::unique_ptr<LinkFactory>(ProgressDomain& domain)>;
+  // Called once, with the domain that the links belong to, and the device's own
+  // `info`, which it may complete.
+  using MakeFactory = std::function<std::unique_ptr<LinkFactory>(
+      ProgressDomain& domain, DeviceInfo& info)>;
 
   // Listens on `local` for greetings (port 0: any).
   Device(DeviceInfo info, const SocketAddress& local,
@@ -91,7 +92,7 @@ class Device final : public transport::Device, private Poller {
   int wakeFd() const override { return -1; }
   bool arm() override { return !pumps_.empty(); }
 
-  const DeviceInfo info_;
+  DeviceInfo info_;  // constant once it is made
   const uint64_t hostId_;
   Origin origin_;
   mutable ProgressDomain domain_;

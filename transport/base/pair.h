@@ -200,7 +200,7 @@ class Pair final : public transport::Pair, public LinkHandler {
   void abandon();
   // Some operation needs what the departed peer will not send any more. (What
   // we send it is complete when it has left us: the peer reads to our end.)
-  bool leftWaiting() const { return waits_ > 0; }
+  bool leftWaiting() const { return waits_ > 0 || incoming_.awaited(); }
   // The peer has said bye: so do we, once our sends are complete.
   void answerBye();
 
@@ -230,6 +230,7 @@ class Pair final : public transport::Pair, public LinkHandler {
     Arrival* arrival = nullptr;
     uint32_t bound = 0;  // index or key
     bool placed() const { return what >= What::kOperation; }
+    bool awaited() const { return (arrival ? arrival->op : op) != nullptr; }
   };
 
   // pair.cc

@@ -81,10 +81,12 @@ void Pair::fail(const internal::Cause& cause) {
   if (link_ != nullptr && !byeSent_) {
     sendAbort(cause);
   } else if (link_ != nullptr &&
-             (sends_ > 0 || ((closedHere_ || !departed_) &&
-                             (waits_ > 0 || !bounds_.empty())))) {
-    // The link may still read what is sent; a peer that has not left may not
-    // have heard of our farewell, and has leave to use memory.
+             (sends_ > 0 ||
+              ((closedHere_ || !departed_) &&
+               (waits_ > 0 || incoming_.placed() || !bounds_.empty())))) {
+    // The link may still read what is sent, and put what arrives in its place;
+    // a peer that has not left may not have heard of our farewell, and has
+    // leave to use memory.
     link_->abandon();
   }
 }

@@ -205,10 +205,10 @@ void Pair::onEagerEnd(const FrameHeader& header) {
 
 // A receive takes the first message that waits on its slot.
 void Pair::meet(Operation& op, Arrival& arrival) {
+  op.peer = peer_;  // by which it is taken back, whatever follows
   if (!agrees(op, arrival.bytes, arrival.check)) {
     return;
   }
-  op.peer = peer_;
   if (arrival.announced) {
     SlotState& state = *arrival.state;
     const Arrival copy = arrival;

@@ -78,9 +78,13 @@ bool UnboundBuffer::wait(Side& side, int* rank,
             : Deadline::after(timeout == kUnsetTimeout ? context_.getTimeout()
                                                        : timeout);
     if (!context_.domain().wait(lock, ready, deadline)) {
-      context_.timedOut(lock, *this, &side == &sends_,
+      context_.timedOut(lock, ready, *this, &side == &sends_,
                         Deadline::Clock::now() - started);
     }
+  }
+  // An abort that was called before this operation: the peer has its memory.
+  if (side.endsWait() && side.ended.empty() && !context_.failedLocked()) {
+    context_.cancelFirst(lock, *this, &side == &sends_);
   }
   if (Operation* op = side.ended.front()) {
     if (op->state.load(std::memory_order_relaxed) !=

@@ -105,7 +105,8 @@ std::shared_ptr<transport::Device> makeDevice(const struct attr& wanted,
   info.gpuDirect = &reachesCuda;
   info.lazy = lazy;
   return std::make_shared<base::Device>(
-      std::move(info), local, [&poller](base::ProgressDomain& domain) {
+      std::move(info), local,
+      [&poller](base::ProgressDomain& domain, base::DeviceInfo&) {
         return std::make_unique<VerbsFactory>(domain, std::move(poller));
       });
 }

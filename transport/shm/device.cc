@@ -25,7 +25,7 @@ std::shared_ptr<transport::Device> CreateDevice(const struct attr& attr) {
       std::move(info),
       base::SocketAddress(reinterpret_cast<const sockaddr*>(&loopback),
                           sizeof(loopback)),
-      [&](base::ProgressDomain& domain) {
+      [&](base::ProgressDomain& domain, base::DeviceInfo&) {
         return std::make_unique<ShmFactory>(domain, options);
       });
 }

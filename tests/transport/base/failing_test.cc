@@ -10,6 +10,7 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/usage.h"
 #include "tests/transport/contract/contract.h"
+#include "transport/base/context.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace test {
@@ -35,6 +36,25 @@ TEST_P(FailingTest, ALinkWithoutMemoryForItsLastFrameEnds) {
           } else {
             EXPECT_THROW(buffer->waitRecv(), IoException);
           }
+        });
+}
+
+TEST_P(FailingTest, WhatComesWhileTheOthersAreAskedWhyIsNoTimeout) {
+  FakeOptions options;
+  options.shape = GetParam();
+  spawn(Mode::kThreads, fakeDevices(options), 2,
+        [&](const ContextPtr& context) {
+          auto& internals = dynamic_cast<transport::base::Context&>(*context);
+          {
+            auto lock = internals.lock();
+            internals.failTimeout(
+                lock, [] { return true; },
+                [&] {
+                  return internals.causeOf(internal::Cause::Kind::kTimeout, 0,
+                                           "nothing came");
+                });
+          }
+          meet(context);
         });
 }
 

@@ -19,7 +19,9 @@
 #include <string>
 
 #include "gloo/common/error.h"
+#include "gloo/transport/auto/device.h"
 #include "gloo/transport/shm/device.h"
+#include "gloo/transport/tcp/device.h"
 #include "tests/support/descriptors.h"
 #include "tests/support/refuse_calls.h"
 #include "tests/support/sanitized.h"
@@ -86,6 +88,20 @@ TEST(ShmLimitsTest, SharedMemoryThatIsForbiddenNamesWhatGoesWithoutIt) {
       expectFailure(make, "F_ADD_SEALS", "GLOO_AUTO_LINKS=tcp");
     });
   }
+}
+
+TEST(ShmLimitsTest, ADeviceNamesNoSharedMemoryThatItCannotHave) {
+  inChild([] {
+    const auto devices = [] {
+      return transport::CreateDevice()->str() + "; " +
+             transport::tcp::CreateDevice({})->str();
+    };
+    EXPECT_NE(devices().find("shm or"), std::string::npos) << devices();
+    EXPECT_NE(devices().find("shared memory"), std::string::npos) << devices();
+    refuse(SYS_socket, EACCES, {{0, BPF_JEQ, AF_UNIX}});
+    EXPECT_EQ(devices().find("shm or"), std::string::npos) << devices();
+    EXPECT_EQ(devices().find("shared memory"), std::string::npos) << devices();
+  });
 }
 
 // As vm.memfd_noexec=2 has it (Linux 6.3), and as older kernels answer.

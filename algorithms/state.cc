@@ -18,8 +18,9 @@ namespace {
 // That nobody uses at the moment. Callers have a handful of shapes each; more
 // are found again quickly enough.
 constexpr size_t kMaxPlans = 128;
-// Of all of them, unless there is but one: a step takes some 90 bytes.
+// Of all of them, where there are more than a few: a step takes some 90 bytes.
 constexpr size_t kMaxIdleActions = 1 << 20;
+constexpr size_t kFewPlans = 8;
 
 using internal::MemoryRange;
 
@@ -126,9 +127,7 @@ void State::checkIn(Plan& plan, Scratch scratch, Scratch copies) {
   scratch_.give(std::move(scratch));
   scratch_.give(std::move(copies));
   nowIdle(plan);
-  while (idle_ > kMaxPlans || (idleActions_ > kMaxIdleActions && idle_ > 1)) {
-    evictOne();
-  }
+  evictPlans();
 }
 
 void State::nowIdle(Plan& plan) {
@@ -173,11 +172,19 @@ Plan* State::planFor(const Request& request, std::unique_ptr<Plan> made) {
     }
   }
   if (made != nullptr) {
+    evictPlans();
     plans_.push_back(std::move(made));
     nowIdle(*plans_.back());
     return plans_.back().get();
   }
   return nullptr;
+}
+
+void State::evictPlans() {
+  while (idle_ > kMaxPlans ||
+         (idleActions_ > kMaxIdleActions && idle_ > kFewPlans)) {
+    evictOne();
+  }
 }
 
 // The one that was not used for longest.

@@ -90,6 +90,7 @@ size_t allocationsOf(const std::function<void()>& call) {
 
 // In order, so that the fake channel's own lists have stopped growing.
 const testing_support::FakeOptions kOrdered{true, 1, false, 0};
+void (*const kAdd)(void*, const void*, const void*, size_t) = &sum<float>;
 
 TEST(Allocation, FreeFunctionsAllocateNothing) {
   for (const size_t count : {1, 1000, 100000}) {
@@ -98,8 +99,7 @@ TEST(Allocation, FreeFunctionsAllocateNothing) {
       std::vector<float> data(count);
       AllreduceOptions reduceOptions(context);
       reduceOptions.setOutput(data.data(), data.size());
-      void (*add)(void*, const void*, const void*, size_t) = &sum<float>;
-      reduceOptions.setReduceFunction(add);
+      reduceOptions.setReduceFunction(kAdd);
       BroadcastOptions sendOptions(context);
       sendOptions.setOutput(data.data(), data.size());
       sendOptions.setRoot(1);
@@ -112,11 +112,10 @@ TEST(Allocation, FreeFunctionsAllocateNothing) {
 }
 
 void reduceTwoShapes(const ContextPtr& context, std::vector<float>& data) {
-  void (*add)(void*, const void*, const void*, size_t) = &sum<float>;
   for (const size_t count : {size_t{10}, data.size()}) {
     AllreduceOptions opts(context);
     opts.setOutput(data.data(), count);
-    opts.setReduceFunction(add);
+    opts.setReduceFunction(kAdd);
     allreduce(opts);
   }
 }
@@ -136,11 +135,10 @@ TEST(Allocation, TheOtherCollectivesAllocateNothing) {
     std::vector<float> part(kPart);
     std::vector<float> all(4 * kPart);
     std::vector<float> other(4 * kPart);
-    void (*add)(void*, const void*, const void*, size_t) = &sum<float>;
     ReduceOptions toRoot(context);
     toRoot.setOutput(all.data(), all.size());
     toRoot.setRoot(2);
-    toRoot.setReduceFunction(add);
+    toRoot.setReduceFunction(kAdd);
     EXPECT_EQ(0u, allocationsOf([&] { reduce(toRoot); }));
     ReduceScatterOptions divided(context);
     divided.setOutput(all.data(), all.size());
@@ -207,15 +205,34 @@ TEST(Allocation, ObjectsAllocateNothing) {
 // Plans of objects are theirs as long as they live: however many there are, the
 // free functions find theirs again.
 TEST(Allocation, ManyObjectsLeaveThePlansOfFreeFunctions) {
-  constexpr size_t kObjects = 130;
   ContextWorld world(2, kOrdered);
   world.run([&](const ContextPtr& context) {
     std::vector<float> data(1000);
     std::vector<std::unique_ptr<BarrierAllToAll>> objects;
-    for (size_t i = 0; i < kObjects; i++) {
+    for (size_t i = 0; i < 130; i++) {
       objects.push_back(std::make_unique<BarrierAllToAll>(context));
     }
     EXPECT_EQ(0u, allocationsOf([&] { reduceTwoShapes(context, data); }));
+  });
+}
+
+TEST(Allocation, OfLongPlansTheOldestGo) {
+  ContextWorld world(2, kOrdered);
+  world.run([&](const ContextPtr& context) {
+    const auto reduce = [&](size_t count) {
+      std::vector<float> data(count);
+      AllreduceOptions options(context);
+      options.setOutput(data.data(), count);
+      options.setReduceFunction(kAdd);
+      options.setMaxSegmentSize(sizeof(float));
+      allocations = 0;
+      allreduce(options);
+      return allocations;
+    };
+    for (size_t i = 0; i < 20; i++) {
+      reduce(100000 + i);
+    }
+    EXPECT_LT(reduce(100019), reduce(100000));
   });
 }
 

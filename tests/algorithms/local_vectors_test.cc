@@ -107,6 +107,17 @@ TEST(LocalVectors, TheirTimeOutIsOne) {
   EXPECT_THROW(allreduce(vectors.options), TimeoutException);
 }
 
+TEST(LocalVectors, AFunctionThatThrowsFailsTheContextOfOneRankToo) {
+  ContextWorld world(1);
+  InPlace vectors(world.context(0));
+  vectors.options.setReduceFunction(
+      [](void*, const void*, const void*, size_t) {
+        throw std::runtime_error("no sum of these");
+      });
+  EXPECT_THROW(allreduce(vectors.options), std::runtime_error);
+  EXPECT_THROW(allreduce(vectors.options), IoException);
+}
+
 // The others do not wait for a rank that will not come.
 TEST(LocalVectors, AFunctionThatThrowsFailsTheContext) {
   ContextWorld world(2);

@@ -93,7 +93,8 @@ void FakeLink::lose(const char* why) {
 
 bool FakeLink::deliverEvent() {
   std::unique_lock<std::mutex> lock(wire_->mutex);
-  if (wire_->lost || (mine().inbox.empty() && theirs().gone)) {
+  const bool dry = mine().inbox.empty() || isHeld(*mine().inbox.front());
+  if (wire_->lost || (dry && theirs().gone)) {
     lock.unlock();
     lose("the other end is gone");
     return true;

@@ -213,9 +213,9 @@ class Context final : public transport::Context,
   // `with` for 2 s.
   void drain(ProgressDomain::Lock& lock, const ProgressDomain::Ready& over,
              const Described& what, const Pairs& with);
-  // Ends all operations of the owner; its first receive or send.
+  // Ends all operations of the owner; its first receive or send, if there is.
   void cancelOwned(ProgressDomain::Lock& lock, OperationOwner& owner);
-  void cancelFirst(ProgressDomain::Lock& lock, const OperationOwner& owner,
+  bool cancelFirst(ProgressDomain::Lock& lock, const OperationOwner& owner,
                    bool sends);
   // The owner is about to be destroyed.
   void disown(OperationOwner& owner);

@@ -370,11 +370,11 @@ void Context::disown(OperationOwner& owner) {
   }
 }
 
-void Context::cancelFirst(ProgressDomain::Lock& lock,
+bool Context::cancelFirst(ProgressDomain::Lock& lock,
                           const OperationOwner& owner, bool sends) {
   Operation* op = firstOf(owner, sends);
   if (op == nullptr) {
-    return;
+    return false;
   }
   const uint64_t serial = op->serial;
   cancelOne(*op);
@@ -382,6 +382,7 @@ void Context::cancelFirst(ProgressDomain::Lock& lock,
       lock, [op, serial] { return !op->pending() || op->serial != serial; },
       [op, this] { return "abort of a " + describe(*op); },
       [op](const Pair& pair) { return op->peer == pair.peer(); });
+  return true;
 }
 
 }  // namespace transport::base

@@ -67,10 +67,13 @@ void LentMemory::settle(uint64_t id, bool shared) {
   }
 }
 
-std::shared_ptr<const SharedAllocation> LentMemory::borrow(uint64_t id) {
+std::shared_ptr<const SharedAllocation> LentMemory::borrow(uint64_t id,
+                                                           bool isNew) {
   const MutexLock guard(mutex_);
   if (const auto found = borrowed_.find(id); found != borrowed_.end()) {
-    refuse(id);
+    if (isNew) {
+      refuse(id);
+    }
     return found->second;
   }
   std::erase_if(borrowed_,
@@ -150,7 +153,8 @@ const SharedAllocation* LaneMemory::find(Borrowed& borrowed, uint64_t id) {
 
 // Never in the place of the one that was used last: this operation may read
 // that, too.
-const SharedAllocation* LaneMemory::borrow(Borrowed& borrowed, uint64_t id) {
+const SharedAllocation* LaneMemory::borrow(Borrowed& borrowed, uint64_t id,
+                                           bool isNew) {
   const size_t last = borrowed.last;
   for (size_t i = 0; i < kBorrowed; i++) {
     auto& memory = borrowed.memory[i];
@@ -160,7 +164,7 @@ const SharedAllocation* LaneMemory::borrow(Borrowed& borrowed, uint64_t id) {
   }
   borrowed.last = (last + 1) % kBorrowed;
   auto& entry = borrowed.memory[borrowed.last];
-  entry = lent_.borrow(id);
+  entry = lent_.borrow(id, isNew);
   return entry.get();
 }
 
@@ -168,7 +172,7 @@ char* LaneMemory::map(int rank, const Place& place, size_t bytes, bool isNew) {
   Borrowed& borrowed = borrowed_[static_cast<size_t>(rank)];
   const SharedAllocation* memory = find(borrowed, place.memory);
   if (memory == nullptr) {
-    memory = borrow(borrowed, place.memory);
+    memory = borrow(borrowed, place.memory, isNew);
   } else if (isNew) {
     lent_.refuse(place.memory);
   }

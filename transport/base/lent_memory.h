@@ -49,7 +49,8 @@ class LentMemory {
 
   // Null: it is not to be had. Stays mapped as long as somebody has it, or its
   // owner.
-  std::shared_ptr<const SharedAllocation> borrow(uint64_t id);
+  // isNew: its owner has just lent it, maybe once more.
+  std::shared_ptr<const SharedAllocation> borrow(uint64_t id, bool isNew);
   // It is here, and may have been handed over once more: not all had got it.
   void refuse(uint64_t id) noexcept;
 
@@ -97,7 +98,7 @@ class LaneMemory {
 
   Own& lookUp(uintptr_t data, size_t bytes, uint64_t version);
   const SharedAllocation* find(Borrowed& borrowed, uint64_t id);
-  const SharedAllocation* borrow(Borrowed& borrowed, uint64_t id);
+  const SharedAllocation* borrow(Borrowed& borrowed, uint64_t id, bool isNew);
 
   LentMemory& lent_;
   std::array<Own, kOwn> own_;

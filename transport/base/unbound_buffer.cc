@@ -83,8 +83,14 @@ bool UnboundBuffer::wait(Side& side, int* rank,
     }
   }
   // An abort that was called before this operation: the peer has its memory.
-  if (side.endsWait() && side.ended.empty() && !context_.failedLocked()) {
-    context_.cancelFirst(lock, *this, &side == &sends_);
+  // (What is taken back may be the one that another wait returns for.)
+  const auto nothing = [&side, this] {
+    return side.ended.empty() && !context_.failedLocked();
+  };
+  if (side.endsWait() && nothing() &&
+      context_.cancelFirst(lock, *this, &side == &sends_) && nothing()) {
+    lock.unlock();
+    return wait(side, rank, timeout, until);
   }
   if (Operation* op = side.ended.front()) {
     if (op->state.load(std::memory_order_relaxed) !=

@@ -8,10 +8,12 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "gloo/common/error.h"
 #include "gloo/common/linux.h"
 #include "gloo/common/logging.h"
+#include "gloo/common/thread_annotations.h"
 #include "gloo/internal/fork.h"
 #include "transport/base/topology.h"
 #include "transport/ibverbs/api.h"
@@ -93,12 +95,18 @@ std::string readDevice(ibv_device* handle, RdmaDevice& device) {
 // registered from now on, each by two calls of madvise(2), and so it would do,
 // once told to, where the kernel copies as well.
 void prepareForForks() {
-  const int error = internal::madeOnce([] {  // more calls are as one
-    const bool kernelCopies = api().isForkInitialized != nullptr &&
-                              api().isForkInitialized() == IBV_FORK_UNNEEDED;
-    return kernelCopies ? 0 : api().forkInit();
-  });
-  if (error != 0) {
+  struct Preparation {
+    Mutex mutex;  // of two calls at once libibverbs would lose what one notes
+    bool done = false;
+  };
+  auto& preparation = internal::instanceOfProcess<Preparation>();
+  const MutexLock lock(preparation.mutex);
+  if (std::exchange(preparation.done, true)) {
+    return;
+  }
+  const bool kernelCopies = api().isForkInitialized != nullptr &&
+                            api().isForkInitialized() == IBV_FORK_UNNEEDED;
+  if (const int error = kernelCopies ? 0 : api().forkInit(); error != 0) {
     GLOO_WARN("ibv_fork_init: ", std::strerror(error),
               ": a fork of this process may break its transfers");
   }

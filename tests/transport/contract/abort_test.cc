@@ -1,5 +1,6 @@
 // Operations that are aborted.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -183,6 +184,38 @@ TEST_P(AbortTest, MemoryIsNotTouchedAfterAnAbort) {
       Message out(context, pattern(8, kSize));
       out.buffer->send(0, 1);
       EXPECT_TRUE(out.buffer->waitSend());
+      meet(context);
+    }
+  });
+}
+
+// One of them ends, the other one goes on with what is left.
+TEST_P(AbortTest, OfTwoWaitsOneEnds) {
+  run(2, [](const ContextPtr& context) {
+    constexpr size_t kSize = 1 << 20;
+    const int peer = 1 - context->rank;
+    for (int round = 0; round < 20; round++) {
+      Message in(context, 2 * kSize);
+      Message out(context, kSize);
+      in.buffer->abortWaitRecv();
+      in.buffer->recv(peer, 1, 0, kSize);
+      in.buffer->recv(peer, 1, kSize, kSize);
+      std::atomic<int> received{0};
+      std::atomic<int> aborted{0};
+      const auto wait = [&] {
+        if (in.buffer->waitRecv()) {
+          received++;
+          return;
+        }
+        aborted++;
+        out.buffer->send(peer, 1);
+        EXPECT_TRUE(out.buffer->waitSend());
+      };
+      std::thread other(wait);
+      wait();
+      other.join();
+      EXPECT_EQ(received, 1);
+      EXPECT_EQ(aborted, 1);
       meet(context);
     }
   });

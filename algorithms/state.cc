@@ -104,8 +104,7 @@ Lease State::checkOutAny(const Request& request, uint64_t slot) {
     Scratch scratch = scratch_.take(plan->scratchBytes());
     last_ = plan;
     plan->inUse = true;
-    idle_--;
-    idleActions_ -= plan->program().actions.size();
+    notIdle(*plan);
     plan->slot = slot;
     plan->lastUse = ++uses_;
     running_ += hasSharedTag(slot) ? 1 : 0;
@@ -134,6 +133,11 @@ void State::nowIdle(Plan& plan) {
   plan.inUse = false;
   idle_++;
   idleActions_ += plan.program().actions.size();
+}
+
+void State::notIdle(const Plan& plan) {
+  idle_--;
+  idleActions_ -= plan.program().actions.size();
 }
 
 // Objects' tags are their own, and their plans are in use all the time.
@@ -198,8 +202,7 @@ void State::evictOne() {
   }
   if (oldest != plans_.end()) {
     last_ = oldest->get() == last_ ? nullptr : last_;
-    idle_--;
-    idleActions_ -= (*oldest)->program().actions.size();
+    notIdle(**oldest);
     plans_.erase(oldest);
   }
 }

@@ -176,7 +176,8 @@ class State final : public internal::CollectiveState,
   Plan* planFor(const Request& request, std::unique_ptr<Plan> made)
       GLOO_REQUIRES(mutex_);
   void nowIdle(Plan& plan) GLOO_REQUIRES(mutex_);
-  void evictPlans() GLOO_REQUIRES(mutex_);  // that are too many
+  void notIdle(const Plan& plan) GLOO_REQUIRES(mutex_);  // used, or gone
+  void evictPlans() GLOO_REQUIRES(mutex_);               // that are too many
   void evictOne() GLOO_REQUIRES(mutex_);
 
   const internal::Origin origin_;

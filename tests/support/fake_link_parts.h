@@ -64,10 +64,11 @@ class FakeLink final : public Link {
   // True if anything moved.
   bool poll();
   // Something is there that poll() has put off.
-  bool isHeld(const FakeEvent& event) const;  // half of it is there
   bool hasWork() const;
 
  private:
+  // Half of it is there, and the test wants no more.
+  bool isHeld(const FakeEvent& event) const;
   struct Read {
     char* local;
     size_t bytes;

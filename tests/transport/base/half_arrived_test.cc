@@ -22,9 +22,10 @@ class HalfArrivedTest : public testing::Test {
  protected:
   static constexpr size_t kBytes = 900;  // eager
 
-  // Rank 1 sends a message, of which half arrives in rank 0's `in`.
+  // Rank 1 sends a message, of which half arrives in rank 0's `in`. The
+  // sender is called with its device's lock.
   void run(const std::function<void(const ContextPtr&, Message& in)>& receiver,
-           const std::function<void(ContextPtr&)>& sender) {
+           const std::function<void(transport::base::Pair&)>& sender) {
     spawnSeats(Mode::kThreads, 2, [&](Seat& seat) {
       auto device = fakeDevices(options_)();
       auto context = device->createContext(seat.rank, 2);
@@ -34,7 +35,11 @@ class HalfArrivedTest : public testing::Test {
         watch().holdHalfway = true;
         Message out(context, pattern(1, kBytes));
         out.buffer->send(0, 5);
-        sender(context);
+        auto& pair = dynamic_cast<transport::base::Pair&>(*context->getPair(0));
+        // It does not hear of what rank 0 does: its bytes are on their way.
+        const auto lock =
+            dynamic_cast<transport::base::Context&>(*context).lock();
+        sender(pair);
         return;
       }
       Message in(context, kBytes);
@@ -69,12 +74,7 @@ TEST_F(HalfArrivedTest, TheRestDoesNotGoToMemoryThatIsTheCallersAgain) {
         EXPECT_EQ(in.bytes, std::vector<char>(kBytes, 'c'));
         over.arrive_and_wait();
       },
-      [&](ContextPtr& context) {
-        // It does not hear of that: its bytes are on their way.
-        const auto lock =
-            dynamic_cast<transport::base::Context&>(*context).lock();
-        over.arrive_and_wait();
-      });
+      [&](transport::base::Pair&) { over.arrive_and_wait(); });
 }
 
 TEST_F(HalfArrivedTest, ItsReceiveEndsWithThePeer) {
@@ -92,13 +92,9 @@ TEST_F(HalfArrivedTest, ItsReceiveEndsWithThePeer) {
                   std::string::npos)
             << why;
       },
-      [&](ContextPtr& context) {
-        auto& pair = dynamic_cast<transport::base::Pair&>(*context->getPair(0));
-        // It does not hear of that, and goes without a word.
-        const auto lock =
-            dynamic_cast<transport::base::Context&>(*context).lock();
+      [&](transport::base::Pair& pair) {
         closed.arrive_and_wait();
-        pair.abandon();
+        pair.abandon();  // without a word
       });
 }
 

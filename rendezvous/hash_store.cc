@@ -1,13 +1,23 @@
 #include "gloo/rendezvous/hash_store.h"
 
+#include <unistd.h>
+
 #include "gloo/common/error.h"
 #include "rendezvous/decimal.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace rendezvous {
 
-HashStore::HashStore() = default;
-HashStore::~HashStore() = default;
+HashStore::HashStore()
+    : process_(::getpid()),
+      changed_(std::make_unique<std::condition_variable>()) {}
+
+// In a forked child those that waited for it are not there to be waited for.
+HashStore::~HashStore() {
+  if (::getpid() != process_) {
+    static_cast<void>(changed_.release());
+  }
+}
 
 void HashStore::set(const std::string& key, const std::vector<char>& data) {
   multi_set({key}, {data});
@@ -25,7 +35,7 @@ void HashStore::multi_set(const std::vector<std::string>& keys,
       values_[keys[i]] = values[i];
     }
   }
-  changed_.notify_all();
+  changed_->notify_all();
 }
 
 void HashStore::append(const std::string& key, const std::vector<char>& value) {
@@ -34,7 +44,7 @@ void HashStore::append(const std::string& key, const std::vector<char>& value) {
     auto& stored = values_[key];
     stored.insert(stored.end(), value.begin(), value.end());
   }
-  changed_.notify_all();
+  changed_->notify_all();
 }
 
 int64_t HashStore::add(const std::string& key, int64_t value) {
@@ -49,7 +59,7 @@ int64_t HashStore::add(const std::string& key, int64_t value) {
     sum = addToDecimal(text, value, key);
     values_[key] = std::move(text);
   }
-  changed_.notify_all();
+  changed_->notify_all();
   return sum;
 }
 
@@ -77,10 +87,10 @@ bool HashStore::wait_any(const std::vector<std::string>& keys,
   };
   std::unique_lock lock(mutex_);
   if (deadline.never()) {
-    changed_.wait(lock, ready);
+    changed_->wait(lock, ready);
     return true;
   }
-  return changed_.wait_until(lock, deadline.at(), ready);
+  return changed_->wait_until(lock, deadline.at(), ready);
 }
 
 }  // namespace rendezvous

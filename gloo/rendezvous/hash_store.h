@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -32,7 +33,8 @@ class GLOO_API HashStore : public PeekableStore {
 
  private:
   std::mutex mutex_;
-  std::condition_variable changed_;
+  const int process_;  // the one that made it
+  std::unique_ptr<std::condition_variable> changed_;
   std::unordered_map<std::string, std::vector<char>> values_;  // by mutex_
 };
 

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "gloo/broadcast.h"
 #include "gloo/common/string.h"
 #include "gloo/rendezvous/file_store.h"
 #include "tests/multiprocess/job.h"
@@ -64,6 +65,42 @@ TEST(StoppedTest, WhileOthersSendToIt) {
     // More than any socket takes, and little enough to be written quickly.
     sendTo(*context, kVictim, 1, 16 << 20);
   });
+}
+
+// What it waits for came while it was stopped: nobody is late.
+TEST(StoppedTest, PastTheDeadlineOfWhatHasCome) {
+  Job::Options options;
+  options.timeout = std::chrono::milliseconds(1000);
+  Job job(options, [](Child& child, const std::shared_ptr<Context>& context) {
+    if (child.rank != kVictim) {
+      child.hear();
+    }
+    if (child.rank == kVictim) {
+      child.say("now");
+    }
+    std::vector<int> value{child.rank == 0 ? 17 : 0};
+    BroadcastOptions opts(context);
+    opts.setOutput(value.data(), 1);
+    opts.setRoot(0);
+    broadcast(opts);
+    child.say(MakeString("has ", value[0]));
+    child.hear();
+  });
+  job.go();
+  job.group().expect(kVictim, "now");
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));  // it sleeps
+  job.group().signal(kVictim, SIGSTOP);
+  job.group().tell(0, "stopped");
+  job.group().tell(2, "stopped");
+  job.group().expect(0, "has 17");
+  job.group().expect(2, "has 17");
+  std::this_thread::sleep_for(std::chrono::milliseconds(1000));
+  job.group().signal(kVictim, SIGCONT);
+  job.group().expect(kVictim, "has 17");
+  job.group().tellAll("go on");
+  for (const int rank : {0, 1, 2}) {
+    EXPECT_EQ(job.failure(rank, std::chrono::seconds(20)).type, "none");
+  }
 }
 
 // A receive that the victim may write to is taken back: after 2 s the context

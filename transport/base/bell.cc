@@ -31,7 +31,8 @@ const timespec* timeLeft(Deadline deadline, timespec* storage) {
   if (deadline.never()) {
     return nullptr;
   }
-  *storage = toTimespec(deadline.at() - Deadline::Clock::now());
+  const auto now = Deadline::Clock::now();  // (time_point::min() may be set)
+  *storage = toTimespec(std::max(deadline.at(), now) - now);
   return storage;
 }
 

@@ -31,7 +31,7 @@ class Connector::Impl {
   void wake(uint64_t nonce, uint64_t tag, milliseconds pause);
   void removeParty(uint64_t nonce);
   bool poll();
-  bool tookLong() const;  // this poll
+  bool late() const { return late_; }  // the last poll took long
   bool arm() const;
   bool busy() const { return !calls_.empty() || !timers_.empty(); }
   milliseconds nextTimer() const;
@@ -64,6 +64,7 @@ class Connector::Impl {
     Clock::time_point at;
   };
 
+  bool tookLong() const;  // this poll
   void acceptAll();
   int admit(uint64_t id, UniqueFd socket);
   void onAcceptError(int error);
@@ -90,7 +91,7 @@ class Connector::Impl {
     }
   }
   void expire();
-  void ring();
+  void ring(Clock::time_point now);
 
   UniqueFd listener_;
   bool listening_ = false;
@@ -99,7 +100,9 @@ class Connector::Impl {
   std::vector<Timer> timers_;
   size_t callers_ = 0;
   uint64_t nextId_ = 1;
-  Clock::time_point begun_;          // the last poll
+  Clock::time_point begun_;  // the last poll that had anything to do
+  bool late_ = false;
+  int unread_ = 0;                   // polls in a row
   std::vector<uint64_t> stillborn_;  // calls that could not even start
   RateLimit garbage_;
   RateLimit shortage_;

@@ -18,7 +18,7 @@ void Connector::Impl::expire() {
   if (!listening_ && now >= listenAgain_) {
     listen(true);
   }
-  ring();
+  ring(now);
   for (;;) {
     const auto late = std::find_if(
         calls_.begin(), calls_.end(),
@@ -31,8 +31,7 @@ void Connector::Impl::expire() {
 }
 
 // Those whose time has come before; a party may set new ones.
-void Connector::Impl::ring() {
-  const auto now = Clock::now();
+void Connector::Impl::ring(Clock::time_point now) {
   for (;;) {
     const auto due =
         std::find_if(timers_.begin(), timers_.end(),

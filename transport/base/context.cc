@@ -83,6 +83,7 @@ class Registry {
     std::vector<std::thread> helpers;
     try {
       const size_t most = std::min(registry.contexts_.size(), kMostClosing);
+      helpers.reserve(most);  // a thread that starts has a place
       while (helpers.size() + 1 < most) {
         helpers.push_back(internal::startThread(closeOthers));
       }

@@ -19,6 +19,9 @@ namespace {
 // How long, and how many, peers are asked for a sign of life.
 constexpr milliseconds kSignOfLife{300};
 constexpr int kMostAsked = 256;
+// What others are given time for is waited for in slices, so that a process
+// that was stopped itself in the meantime does not take that for their silence.
+constexpr int kSlices = 20;
 
 }  // namespace
 
@@ -46,13 +49,16 @@ Context::Missing Context::missingRanks(ProgressDomain::Lock& lock,
   const auto answered = [&](const auto& call) {
     return probes_[call.second].done;
   };
-  domain().wait(
-      lock,
-      [&] {
-        return cause_ != nullptr ||
-               std::all_of(calls.begin(), calls.end(), answered);
-      },
-      Deadline(Clock::now() + kSignOfLife));
+  const auto over = [&] {
+    return cause_ != nullptr ||
+           std::all_of(calls.begin(), calls.end(), answered);
+  };
+  for (int i = 0; i < kSlices; i++) {
+    const auto end = Clock::now() + kSignOfLife / kSlices;
+    if (domain().wait(lock, over, Deadline(end))) {
+      break;
+    }
+  }
   Missing missing;
   for (const auto& [peer, call] : calls) {
     const Probe probe = probes_.extract(call).mapped();
@@ -75,13 +81,10 @@ int Context::visiblePid(const AddressRecord& peer) const {
   return visible ? static_cast<int>(peer.pid) : 0;
 }
 
-// In slices, so that a process that was stopped itself in the meantime does not
-// take that for the silence of others.
 bool Context::waitWhileMoving(ProgressDomain::Lock& lock,
                               const ProgressDomain::Ready& over,
                               milliseconds limit, const Pairs& pairs,
                               Sign sign) {
-  constexpr int kSlices = 20;
   // (A deadline after no time would be none at all.)
   const auto slice = std::max(limit / kSlices, milliseconds(1));
   const int most = limit.count() > 0 ? kSlices : 0;

@@ -28,6 +28,9 @@ constexpr int kGlances = 64;
 // rounds, system calls and looks at the clock.
 constexpr uint32_t kRestRounds = 512;
 constexpr std::chrono::microseconds kDefaultSpin{500};
+// Past a deadline, while each round moves something: enough for what lies in a
+// socket, and little enough to be late by.
+constexpr milliseconds kLastLook{20};
 // How long a driver sleeps on words, which do not tell of the end of a peer,
 // nor of calls. Who has not been woken until then sleeps on in epoll: that
 // costs a long wait one wake-up.
@@ -48,17 +51,20 @@ ProgressDomain::ProgressDomain()
   sleepers_.reserve(64);
   FutexWords::supported();  // found out now: the first wait allocates nothing
   SleepersBarrier::supported();  // and before this makes it several threads
-  thread_ = internal::startThread([this] { backgroundLoop(); });
+  thread_ = std::make_unique<std::thread>(
+      internal::startThread([this] { backgroundLoop(); }));
 }
 
 ProgressDomain::~ProgressDomain() {
   if (origin_.inherited()) {
-    thread_.detach();  // the thread exists in the parent only
+    // The thread exists in the parent only: here its id may be that of another
+    // thread by now, or lead nowhere.
+    static_cast<void>(thread_.release());
     return;
   }
   stopping_ = true;
   ring(backgroundBell_);
-  thread_.join();
+  thread_->join();
 }
 
 void ProgressDomain::lockInTurn(Lock& lock) {
@@ -134,6 +140,7 @@ bool ProgressDomain::wait(Lock& lock, const Ready& ready, Deadline deadline,
     }
     done = ready();
     if (!done && deadline.expired()) {
+      done = lastLook(ready);
       break;
     }
   }
@@ -141,6 +148,18 @@ bool ProgressDomain::wait(Lock& lock, const Ready& ready, Deadline deadline,
     leaveRole();
   }
   return done;
+}
+
+// This process may have been stopped, and what is awaited have come meanwhile.
+bool ProgressDomain::lastLook(const Ready& ready) {
+  std::optional<Role> role;
+  if (!driving_.load(std::memory_order_relaxed)) {
+    role.emplace(*this);
+  }
+  const auto end = Clock::now() + kLastLook;
+  while (!ready() && visit() && Clock::now() < end) {
+  }
+  return ready();
 }
 
 // Nobody else has the lock, drives or sleeps on what we poll, so that no role
@@ -172,13 +191,15 @@ bool ProgressDomain::glance(const Ready& ready) {
 }
 
 // Who sleeps has armed the pollers, which our polling takes back.
-void ProgressDomain::visit() {
+bool ProgressDomain::visit() {
   drives_.store(drives_.load(std::memory_order_relaxed) + 1,
                 std::memory_order_relaxed);
   changed();
-  if (poll()) {
+  const bool moved = poll();
+  if (moved) {
     wakeReadySleepers();
   }
+  return moved;
 }
 
 void ProgressDomain::drive(Lock& lock, const Ready& ready, Deadline deadline,
@@ -292,64 +313,6 @@ void ProgressDomain::sleep(Lock& lock, const Ready& ready, Deadline deadline) {
   futexWait(me.woken, deadline);
   lock = this->lock();
   std::erase(sleepers_, &me);
-}
-
-void ProgressDomain::wake(Sleeper& sleeper) { futexWake(sleeper.woken); }
-
-void ProgressDomain::wakeReady() {
-  for (Sleeper* sleeper : sleepers_) {
-    if (sleeper->woken.load(std::memory_order_relaxed) == 0 &&
-        (*sleeper->ready)()) {
-      wake(*sleeper);
-    }
-  }
-}
-
-// Nobody drives: a sleeper that runs next will, or else the background thread.
-void ProgressDomain::leaveRole() {
-  for (Sleeper* sleeper : sleepers_) {
-    if (sleeper->woken.load(std::memory_order_relaxed) != 0) {
-      return;  // it has not run yet; it will look for itself
-    }
-  }
-  if (!sleepers_.empty()) {
-    counters_.handoffs++;
-    wake(*sleepers_.front());
-  } else if (backgroundDeep_) {
-    backgroundDeep_ = false;
-    ring(backgroundBell_);
-  }
-}
-
-void ProgressDomain::changed() {
-  wakeReadySleepers();
-  ringAsleep();
-}
-
-// The driver's wait may be what has ended, too.
-void ProgressDomain::wakeTouched() {
-  touched_ = false;
-  wakeReadySleepers();
-  if (driverAsleep_ != Asleep::kNot && (*driverReady_)()) {
-    ringDriver();
-  }
-}
-
-// Once for each sleep.
-void ProgressDomain::ringDriver() {
-  const Asleep how = std::exchange(driverAsleep_, Asleep::kNot);
-  if (how == Asleep::kInEpoll) {
-    ring(driverBell_);
-  } else if (how == Asleep::kOnWords) {
-    futexWake(driverWord_);
-  }
-}
-
-void ProgressDomain::ringAsleep() {
-  ringDriver();
-  if (std::exchange(backgroundAsleep_, false)) {
-    ring(backgroundBell_);
-  }
 }
 
 // A thread that wants the lock would starve if the driver took it back at once.

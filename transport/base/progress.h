@@ -18,6 +18,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -164,8 +165,9 @@ class ProgressDomain {
   // not be waited for. Returns whether ready() became true. REQUIRES the lock.
   bool glance(const Ready& ready);
 
-  // One round by a thread that does not wait. REQUIRES the lock.
-  void visit();
+  // One round by a thread that does not wait: whether it moved anything.
+  // REQUIRES the lock.
+  bool visit();
 
   // Something that a waiter looks at was changed other than by a poller, or a
   // poller has got a new timer: nobody may go on sleeping. REQUIRES the lock.
@@ -235,6 +237,7 @@ class ProgressDomain {
   class Role;
   void drive(Lock& lock, const Ready& ready, Deadline deadline, Manner manner);
   void sleep(Lock& lock, const Ready& ready, Deadline deadline);
+  bool lastLook(const Ready& ready);
   void block(Lock& lock, const Ready& ready, Deadline deadline, bool* brief);
   bool wordsSuffice() const;
   bool armWords();
@@ -292,7 +295,7 @@ class ProgressDomain {
   FutexWords words_;                     // the driver's
   std::atomic<uint32_t> driverWord_{0};  // wakes it from them
   UniqueFd backgroundBell_;              // wakes the background thread
-  std::thread thread_;
+  std::unique_ptr<std::thread> thread_;
 };
 
 inline void Poller::lookAtDeadlines() {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 #include <random>
 #include <string>
 
@@ -130,6 +131,32 @@ TEST_F(ConnectorTest, ConnectsBothSidesAndHandsOverTheHellos) {
   EXPECT_EQ(0u, bob.tags[0]);
   EXPECT_EQ(5u, alice.tags[0]);
   EXPECT_EQ(bob.nonce, alice.hellos[0].srcNonce);
+}
+
+// More answers than are read at once have come, but nobody could read any.
+TEST_F(ConnectorTest, WhatCameInTimeIsReadBeforeDeadlinesAreJudged) {
+  constexpr size_t kCalls = 200;
+  ProgressDomain other;
+  FakeParty carol{33};
+  std::optional<Connector> c;
+  {
+    const auto lock = other.lock();
+    c.emplace(other, loopback());
+    c->addParty(carol.nonce, carol);
+  }
+  for (size_t i = 0; i < kCalls; i++) {
+    a.connect(alice.nonce, c->endpoint(), greeting(carol.nonce), i,
+              milliseconds(1500));
+  }
+  EXPECT_TRUE(waitFor([&] {  // all hellos are sent
+    const auto lock = other.lock();
+    return carol.greeted > 0;
+  }));
+  ::usleep(2000000);  // we hold our lock
+  EXPECT_TRUE(waitFor([&] { return alice.tags.size() == kCalls; }));
+  EXPECT_EQ(alice.failures.size(), 0u);
+  const auto lock = other.lock();
+  c.reset();
 }
 
 TEST_F(ConnectorTest, ReadsNotAByteBeyondTheHello) {

@@ -5,13 +5,16 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gloo/common/error.h"
 #include "gloo/internal/statistics.h"
+#include "gloo/rendezvous/hash_store.h"
 #include "gloo/transport/tcp/device.h"
 #include "tests/support/forked_child.h"
 #include "transport/base/context.h"
@@ -79,6 +82,59 @@ TEST(Fork, InheritedObjectsSayWhatIsWrong) {
     return false;
   }));
 }
+
+#ifndef GLOO_TEST_THREAD_SANITIZED  // which lets no such child have threads
+
+std::shared_ptr<transport::Device> device() {
+  return transport::tcp::CreateDevice(transport::tcp::attr("127.0.0.1"));
+}
+
+// The thread of an inherited device is no thread of the child's: by then its id
+// may be another one's, or lead to memory that is gone.
+TEST(Fork, AForkedChildDestroysADeviceBesideThreadsOfItsOwn) {
+  std::shared_ptr<transport::Device> inherited = device();
+  EXPECT_TRUE(holdsInChild([&] {
+    std::thread([] {}).join();
+    inherited.reset();
+    return true;
+  }));
+  EXPECT_TRUE(holdsInChild([&] {
+    auto own = device();
+    inherited.reset();
+    own.reset();
+    return true;
+  }));
+  std::vector<std::thread> others;
+  std::atomic<bool> over{false};
+  for (int i = 0; i < 8; i++) {
+    others.emplace_back([&] { over.wait(false); });
+  }
+  EXPECT_TRUE(holdsInChild([&] {
+    std::thread([] {}).join();
+    inherited.reset();
+    return true;
+  }));
+  over = true;
+  over.notify_all();
+  for (std::thread& other : others) {
+    other.join();
+  }
+}
+
+// A condition variable that is destroyed waits for those that wait for it.
+TEST(Fork, AForkedChildDestroysAStoreThatAThreadWaitsIn) {
+  auto store = std::make_unique<rendezvous::HashStore>();
+  std::thread other([&waited = *store] { waited.wait({"key"}); });
+  ::usleep(100000);
+  EXPECT_TRUE(holdsInChild([&] {
+    store.reset();
+    return true;
+  }));
+  store->set("key", {});
+  other.join();
+}
+
+#endif
 
 // Another thread may have held its lock, which then nobody gives back: every
 // entry looks before it locks.

@@ -11,8 +11,11 @@ namespace transport::base {
 
 uint64_t Pair::addRequest(Operation& op) {
   if (freeRequests_.empty()) {
-    freeRequests_.push_back(static_cast<uint32_t>(requests_.size()));
+    // First: if anything throws, nothing has changed. And endRequest() needs no
+    // memory.
+    freeRequests_.reserve(std::max(requests_.capacity(), requests_.size() + 1));
     requests_.push_back(nullptr);
+    freeRequests_.push_back(static_cast<uint32_t>(requests_.size() - 1));
   }
   const uint32_t at = freeRequests_.back();
   freeRequests_.pop_back();

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -90,6 +91,9 @@ class VerbsPoller final : public base::Poller {
   bool settle();
   void onDevice(uint64_t id, uint32_t events);
   void giveUp(const std::string& why);
+  void forEachLink(const std::function<void(VerbsLink&)>& call);
+
+  // poller_events.cc
   void onEvents();
   void onEvent(const ibv_async_event& event);
   void onPortEvent(ibv_event_type type, const std::string& what);
@@ -98,10 +102,7 @@ class VerbsPoller final : public base::Poller {
   void checkGids();
   void checkPort();
   std::optional<Clock::time_point> portDue() const;
-  template <typename Call>
-  void forEachLink(const Call& call);
-  template <typename Reason>
-  void failLinks(const Reason& reasonOf);
+  void failLinks(const std::function<std::string(const VerbsLink&)>& reasonOf);
 
   Adapter adapter_;
   CompletionQueues queues_;

@@ -72,10 +72,14 @@ void VerbsPoller::ignore(int fd) {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
 }
 
-uint32_t VerbsPoller::add() {
-  if (!lost_.empty()) {
-    GLOO_THROW_IO_EXCEPTION(lost_);
+void VerbsPoller::requireDevice() const {
+  if (!lost_.empty() || !portLost_.empty()) {
+    GLOO_THROW_IO_EXCEPTION(lost_.empty() ? portLost_ : lost_);
   }
+}
+
+uint32_t VerbsPoller::add() {
+  requireDevice();
   if (free_.empty()) {
     if (places_.size() == kMaxPlaces) {
       GLOO_THROW_IO_EXCEPTION("More than ", kMaxPlaces,
@@ -103,9 +107,7 @@ void VerbsPoller::remove(uint32_t place) {
 }
 
 void VerbsPoller::watchSocket(uint32_t place, int socket) {
-  if (!lost_.empty()) {
-    GLOO_THROW_IO_EXCEPTION(lost_);
-  }
+  requireDevice();
   watch(socket, tagOf(place, false));
 }
 

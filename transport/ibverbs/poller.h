@@ -46,8 +46,8 @@ class VerbsPoller final : public base::Poller {
 
   // ---- For links. ----
 
-  // A place for one queue pair. Throws IoException when there is none left, or
-  // the device is lost.
+  // A place for one queue pair. Throws IoException when there is none left, the
+  // device is lost, or its port is down and was so for too long.
   uint32_t add();
   void remove(uint32_t place);
   // What request ids of this place have in their upper half.
@@ -91,6 +91,7 @@ class VerbsPoller final : public base::Poller {
   bool settle();
   void onDevice(uint64_t id, uint32_t events);
   void giveUp(const std::string& why);
+  void requireDevice() const;
   void forEachLink(const std::function<void(VerbsLink&)>& call);
 
   // poller_events.cc
@@ -117,6 +118,8 @@ class VerbsPoller final : public base::Poller {
   int expected_ = 0;
   std::string lost_;  // why no queue pair can be used any more; empty: they can
   bool portDown_ = false;
+  // Why there is nothing to wait for until it is up again; empty: there is.
+  std::string portLost_;
   Clock::time_point portDownSince_ = Clock::time_point::min();
   // When links end whose GID is missing; none: none's is.
   std::optional<Clock::time_point> gidsDue_;

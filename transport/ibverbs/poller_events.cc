@@ -69,6 +69,7 @@ void VerbsPoller::onPortEvent(ibv_event_type type, const std::string& what) {
   }
   if (type == IBV_EVENT_PORT_ACTIVE) {
     portDown_ = false;
+    portLost_.clear();
   }
   adapter_.refresh();
   checkLids();
@@ -140,11 +141,10 @@ void VerbsPoller::checkPort() {
   const milliseconds limit = adapter_.settings().portDownTime;
   if (portDown_ && Clock::now() - portDownSince_ >= limit) {
     portDown_ = false;
-    const std::string what =
-        MakeString("port ", adapter_.chosen().port, " of RDMA device ",
-                   adapter_.chosen().device, " has been down for ",
-                   limit.count(), " ms (is its cable plugged in?)");
-    forEachLink([&](VerbsLink& link) { link.fail(what); });
+    portLost_ = MakeString("port ", adapter_.chosen().port, " of RDMA device ",
+                           adapter_.chosen().device, " has been down for ",
+                           limit.count(), " ms (is its cable plugged in?)");
+    forEachLink([this](VerbsLink& link) { link.fail(portLost_); });
   }
   if (gidsDue_ && Clock::now() >= *gidsDue_) {
     gidsDue_.reset();

@@ -8,8 +8,12 @@
 #include <atomic>
 #include <barrier>
 #include <cerrno>
+#include <functional>
+#include <memory>
 #include <string>
+#include <thread>
 
+#include "gloo/rendezvous/prefix_store.h"
 #include "tests/support/process_group.h"
 #include "tests/transport/ibverbs/harm.h"
 
@@ -48,6 +52,52 @@ TEST_F(VerbsFailureTest, APortThatStaysDownIsAnErrorWhenItsTimeIsOver) {
   expectBoth(both, ContainsRegex("port 1 .* has been down for 300 ms"));
   EXPECT_GE(now() - start, milliseconds(300));
   EXPECT_LT(now() - start, seconds(2) * slowness());
+}
+
+// Of a device that is kept.
+TEST_F(VerbsFailureTest, APortThatStayedDownMakesNoPairsUntilItIsUpAgain) {
+  FakeDevices devices = asynchronousDevices(5);
+  devices.attr.portDownTime = milliseconds(100);
+  const auto maker = fakeVerbsDevices(devices);
+  spawnSeats(Mode::kThreads, 2, [&](Seat& seat) {
+    const auto device = maker();
+    const auto connect = [&](const char* name) {
+      auto context = device->createContext(seat.rank, 2);
+      context->setTimeout(contextTimeout());
+      context->createAndConnectAllPairs(
+          std::make_shared<rendezvous::PrefixStore>(name, seat.store));
+      return context;
+    };
+    const auto setPort = [&](ibv_port_state state, ibv_event_type event) {
+      meetOutside();
+      if (seat.rank == 0) {
+        fakeVerbs().setPort(1, state);
+        fakeVerbs().raise(event);
+        while (fakeVerbs().pendingEvents() > 0) {
+          std::this_thread::yield();
+        }
+      }
+      meetOutside();
+    };
+    const auto expectDown = [](const std::function<void()>& call) {
+      try {
+        call();
+        ADD_FAILURE() << "the port is not missed";
+      } catch (const IoException& e) {
+        EXPECT_THAT(e.what(), ContainsRegex("port 1 of RDMA device fake0 has "
+                                            "been down .*cable"));
+      }
+    };
+    const auto first = connect("first");
+    setPort(IBV_PORT_DOWN, IBV_EVENT_PORT_ERR);
+    expectDown([&] { wait(first); });
+    const auto start = now();
+    expectDown([&] { connect("second"); });
+    EXPECT_LT(now() - start, seconds(2) * slowness());
+    setPort(IBV_PORT_ACTIVE, IBV_EVENT_PORT_ACTIVE);
+    meet(connect("third"));
+    meetOutside();
+  });
 }
 
 TEST_F(VerbsFailureTest, APortThatComesBackAtOnceIsNoError) {

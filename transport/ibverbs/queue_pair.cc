@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "gloo/common/error.h"
+#include "gloo/common/logging.h"
 #include "gloo/common/string.h"
 #include "transport/base/device.h"
 #include "transport/base/socket.h"
@@ -21,6 +22,13 @@ int readsAnswered(const Adapter& adapter) {
 int readsAsked(const Adapter& adapter) {
   return std::min(adapter.settings().readsAtATime,
                   adapter.device().max_qp_init_rd_atom);
+}
+
+// ENOMEM is also what drivers say (mlx5) of a queue that has too many bytes in
+// all, of which inline data is a part.
+bool lessInlineDataMayHelp(int error) {
+  return error == EINVAL || error == EOPNOTSUPP || error == ENOSYS ||
+         error == ENOMEM;
 }
 
 }  // namespace
@@ -56,14 +64,16 @@ void QueuePair::create(QueueLengths wanted) {
   init.cap.max_recv_wr = static_cast<uint32_t>(wanted.receives);
   init.cap.max_send_sge = 1;
   init.cap.max_recv_sge = 1;
-  uint32_t inlineBytes = static_cast<uint32_t>(adapter_.settings().inlineBytes);
+  const auto wantedInline =
+      static_cast<uint32_t>(adapter_.settings().inlineBytes);
+  uint32_t asked = 2 * wantedInline;
   int error = 0;
   do {
-    init.cap.max_inline_data = inlineBytes;
+    asked /= 2;
+    init.cap.max_inline_data = asked;
     qp_.reset(api().createQp(adapter_.pd(), &init));
     error = errno;
-    inlineBytes /= 2;
-  } while (qp_ == nullptr && init.cap.max_inline_data > 0);
+  } while (qp_ == nullptr && asked > 0 && lessInlineDataMayHelp(error));
   if (qp_ == nullptr) {
     GLOO_THROW_IO_EXCEPTION(
         "RDMA device ", adapter_.chosen().device, " makes no queue pair with ",
@@ -72,9 +82,11 @@ void QueuePair::create(QueueLengths wanted) {
         " (lower sendQueue and receives of the device's attributes; is the "
         "limit of locked memory, ulimit -l, large enough?)");
   }
-  inlineBytes_ =
-      std::min(init.cap.max_inline_data,
-               static_cast<uint32_t>(adapter_.settings().inlineBytes));
+  inlineBytes_ = std::min(init.cap.max_inline_data, wantedInline);
+  if (inlineBytes_ < wantedInline) {
+    GLOO_DEBUG("RDMA device ", adapter_.chosen().device, " takes ",
+               inlineBytes_, " bytes of inline data, not ", wantedInline);
+  }
 }
 
 void QueuePair::destroy() {

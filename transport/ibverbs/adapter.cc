@@ -82,12 +82,12 @@ Adapter::Adapter(const attr& wanted)
       first_(chosen_),
       gids_{chosen_.gid},
       context_(open()),
+      commands_(context_->cmd_fd),
+      events_(context_->async_fd),
       pd_(require(api().allocPd(context_.get()), "a protection domain",
                   chosen_.device)),
       channel_(require(api().createCompChannel(context_.get()),
                        "a completion channel", chosen_.device)),
-      commands_(context_->cmd_fd),
-      events_(context_->async_fd),
       completions_(channel_->fd) {
   setNonBlocking(context_->async_fd);
   setNonBlocking(channel_->fd);

@@ -73,6 +73,8 @@ class Adapter {
   bool gidLost_ = false;
   std::vector<Gid> gids_;  // of the port, as far as queue pairs may use them
   ContextHandle context_;
+  ChildClosed commands_;
+  ChildClosed events_;
   ibv_device_attr device_{};
   ibv_port_attr port_{};
   uint64_t maxMessage_ = 0;
@@ -80,8 +82,6 @@ class Adapter {
   Partition partition_;
   PdHandle pd_;
   ChannelHandle channel_;
-  ChildClosed commands_;
-  ChildClosed events_;
   ChildClosed completions_;
 };
 

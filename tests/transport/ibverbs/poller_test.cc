@@ -1,11 +1,15 @@
 // What a poller, its adapter and its queues ask of a device.
 #include "transport/ibverbs/poller.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 
 #include "tests/support/fake_verbs/fake_verbs.h"
+#include "transport/ibverbs/api.h"
 #include "transport/ibverbs/endpoint.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -39,6 +43,32 @@ TEST_F(VerbsPollerTest, WhatLessInlineDataDoesNotMendIsAnErrorAtOnce) {
   } catch (const IoException& e) {
     EXPECT_THAT(e.what(), HasSubstr("Too many open files"));
   }
+}
+
+// Stands in for another thread of the program's.
+ibv_pd* (*allocPd)(ibv_context*) = nullptr;
+int leftOpen = -1;
+ibv_pd* forkAndAllocPd(ibv_context* context) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::_exit(static_cast<int>(::fcntl(context->cmd_fd, F_GETFD) >= 0) +
+            static_cast<int>(::fcntl(context->async_fd, F_GETFD) >= 0));
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  leftOpen = WEXITSTATUS(status);
+  return allocPd(context);
+}
+
+TEST_F(VerbsPollerTest, AForkWhileADeviceIsOpenedLeavesTheChildNothing) {
+  LoadedApi forking;
+  forking.api = api();
+  allocPd = forking.api->allocPd;
+  forking.api->allocPd = &forkAndAllocPd;
+  replaceApi(&forking);
+  { const Adapter adapter(attr_); }
+  replaceApi(nullptr);
+  EXPECT_EQ(leftOpen, 0);
 }
 
 }  // namespace

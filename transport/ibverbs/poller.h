@@ -96,7 +96,7 @@ class VerbsPoller final : public base::Poller {
 
   // poller_events.cc
   void onEvents();
-  void onEvent(const ibv_async_event& event);
+  bool onEvent(const ibv_async_event& event);
   void onPortEvent(ibv_event_type type, const std::string& what);
   std::chrono::milliseconds retryTime() const;
   void checkLids();

@@ -12,17 +12,26 @@ namespace transport::ibverbs {
 
 using std::chrono::milliseconds;
 
+// There may be many of the port, one for each address that its interface
+// loses: what it has is looked at once, behind them.
 void VerbsPoller::onEvents() {
+  bool changed = false;
   ibv_async_event event{};
   while (api().getAsyncEvent(adapter_.context(), &event) == 0) {
     // First: what it concerns may be destroyed by what follows, and that waits
     // for the acknowledgement. (From here on a pointer is only compared.)
     api().ackAsyncEvent(&event);
-    onEvent(event);
+    changed |= onEvent(event);
+  }
+  if (changed) {
+    adapter_.refresh();
+    checkLids();
+    checkGids();
   }
 }
 
-void VerbsPoller::onEvent(const ibv_async_event& event) {
+// True: the port may have another address now.
+bool VerbsPoller::onEvent(const ibv_async_event& event) {
   const std::string what =
       MakeString("RDMA device ", adapter_.chosen().device, " reports ",
                  api().eventTypeStr(event.event_type));
@@ -49,11 +58,13 @@ void VerbsPoller::onEvent(const ibv_async_event& event) {
     case IBV_EVENT_PKEY_CHANGE:
       if (event.element.port_num == adapter_.chosen().port) {
         onPortEvent(event.event_type, what);
+        return event.event_type != IBV_EVENT_PORT_ERR;
       }
       break;
     default:
       GLOO_DEBUG(what);
   }
+  return false;
 }
 
 void VerbsPoller::onPortEvent(ibv_event_type type, const std::string& what) {
@@ -65,15 +76,11 @@ void VerbsPoller::onPortEvent(ibv_event_type type, const std::string& what) {
   if (type == IBV_EVENT_PORT_ERR) {
     portDown_ = true;
     portDownSince_ = Clock::now();
-    return;
   }
   if (type == IBV_EVENT_PORT_ACTIVE) {
     portDown_ = false;
     portLost_.clear();
   }
-  adapter_.refresh();
-  checkLids();
-  checkGids();
 }
 
 // Those for which there is one: a text.

@@ -24,6 +24,19 @@ class VerbsPollerTest : public testing::Test {
   attr attr_;
 };
 
+// The kernel makes one for each address that it takes from an interface.
+TEST_F(VerbsPollerTest, ForManyEventsAtOnceThePortIsAskedOnce) {
+  VerbsPoller poller(attr_);
+  const uint64_t before = fake_.counts().portQueries;
+  for (int i = 0; i < 10; i++) {
+    fake_.raise(IBV_EVENT_GID_CHANGE);
+  }
+  while (fake_.pendingEvents() > 0) {
+    poller.poll();
+  }
+  EXPECT_EQ(fake_.counts().portQueries - before, 1u);
+}
+
 TEST_F(VerbsPollerTest, LessInlineDataIsAskedForWhereThatMayHelp) {
   VerbsPoller poller(attr_);
   for (const int error : {EINVAL, EOPNOTSUPP, ENOSYS, ENOMEM}) {

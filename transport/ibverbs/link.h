@@ -128,6 +128,12 @@ class VerbsLink final : public base::Link {
   // link_settle.cc
   void onLastWord();
   bool report();
+  // settle() may have something to do now that a request of ours is complete.
+  // What else it waits for is touched meanwhile.
+  bool mayGoOn() const {
+    return sends().anyDone() || !sends().empty() || byeHeld_ || endHeld_ ||
+           endpoint_->receives().creditsDue();
+  }
   bool byeIsDue() const;
   bool endIsDue() const;
   bool deliverHeld();

@@ -35,7 +35,9 @@ void VerbsLink::onCompletion(const ibv_wc& completion, bool receive,
     onReceive(completion, number);
   } else {
     if (sends().completed(number)) {
-      touch();
+      if (mayGoOn()) {
+        touch();
+      }
     } else {
       fail(MakeString("request ", number, " is complete, but not on its way"));
     }

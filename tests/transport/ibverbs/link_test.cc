@@ -40,6 +40,25 @@ TEST_F(VerbsLinkTest, AFarewellThatCannotBePostedIsNoticed) {
   EXPECT_THAT(handler_.heard, ElementsAre(HasSubstr("could not be posted")));
 }
 
+// Told as the poller tells it, which settles what was touched.
+TEST_F(VerbsLinkTest, ACompletionForWhichNothingWaitsIsNothingToSettle) {
+  constexpr auto kUntouched = std::chrono::milliseconds::max();
+  const auto complete = [this](uint32_t number) {
+    link_->onCompletion(ibv_wc{}, false, number);
+  };
+  open();
+  poller_.poll();
+  base::FrameHeader header;
+  header.type = base::FrameType::kCredit;
+  EXPECT_TRUE(link_->send(header, nullptr, nullptr));
+  complete(SendQueue::kFirstSequence);
+  EXPECT_EQ(poller_.nextTimer(), kUntouched);
+  int token = 0;
+  write(&token);
+  complete(SendQueue::kFirstSequence + 1);
+  EXPECT_NE(poller_.nextTimer(), kUntouched);
+}
+
 // Numbers of requests begin again at 0 between the first one and the last.
 TEST_F(VerbsLinkTest, WhatIsCompleteIsToldByItsNumber) {
   open();

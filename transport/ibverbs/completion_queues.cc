@@ -1,6 +1,9 @@
 #include "transport/ibverbs/completion_queues.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <string>
 #include <utility>
@@ -11,6 +14,24 @@
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::ibverbs {
+namespace {
+
+// Each has its own processor. The ranks of a host sleep on different ones, as
+// far as that goes without asking each other: processes that were started
+// together have numbers in a row.
+int nextVector(int vectors) {
+  static std::atomic<unsigned> made{0};
+  const unsigned number = static_cast<unsigned>(::getpid()) + made++;
+  const unsigned count = vectors > 1 ? static_cast<unsigned>(vectors) : 1;
+  return static_cast<int>(number % count);
+}
+
+}  // namespace
+
+CompletionQueues::CompletionQueues(Adapter& adapter)
+    : adapter_(adapter),
+      vector_(nextVector(adapter.context()->num_comp_vectors)) {}
+
 ibv_cq* CompletionQueues::reserve(int entries) {
   for (Queue& queue : queues_) {
     if (queue.used + entries <= queue.cq->cqe || grow(queue, entries)) {
@@ -37,7 +58,7 @@ bool CompletionQueues::grow(Queue& queue, int entries) {
 CqHandle CompletionQueues::create(int entries) {
   return CqHandle(api().createCq(adapter_.context(),
                                  std::min(entries, adapter_.device().max_cqe),
-                                 nullptr, adapter_.channel(), 0));
+                                 nullptr, adapter_.channel(), vector_));
 }
 
 // Each further queue has twice the last one's places: all are polled every

@@ -20,7 +20,7 @@ namespace transport::ibverbs {
 
 class CompletionQueues {
  public:
-  explicit CompletionQueues(Adapter& adapter) : adapter_(adapter) {}
+  explicit CompletionQueues(Adapter& adapter);
 
   // A queue with room for `entries` more, which are reserved. Throws
   // IoException when the device has no more.
@@ -105,6 +105,7 @@ class CompletionQueues {
   void takeEvents();
 
   Adapter& adapter_;
+  const int vector_;  // which of the device's interrupts tells of completions
   std::vector<Queue> queues_;
   uint64_t polls_ = 0;
   uint64_t systemCalls_ = 0;

@@ -45,7 +45,8 @@ ibv_cq* createCq(ibv_context* context, int cqe, void* user,
                  ibv_comp_channel* channel, int vector) {
   Lock lock(fabric().mutex);
   int error = fabric().failureOf(FakeCall::kCreateCq);
-  if (cqe < 1 || cqe > fabric().config.maxCqe || vector != 0) {
+  if (cqe < 1 || cqe > fabric().config.maxCqe || vector < 0 ||
+      vector >= context->num_comp_vectors) {
     error = EINVAL;
   }
   if (error != 0) {
@@ -57,6 +58,7 @@ ibv_cq* createCq(ibv_context* context, int cqe, void* user,
   cq->channel = channel;
   cq->cq_context = user;
   cq->cqe = cqe;
+  cq->vector = vector;
   static_cast<FakeContext*>(context)->children++;
   if (channel != nullptr) {
     static_cast<FakeChannel*>(channel)->children++;

@@ -61,7 +61,7 @@ ibv_context* openDevice(ibv_device* device) {
   context->device = device;
   context->async_fd = context->async.fd;
   context->cmd_fd = eventfd(0, EFD_CLOEXEC);
-  context->num_comp_vectors = 1;
+  context->num_comp_vectors = fabric().config.completionVectors;
   fillCompletionOps(context->ops);
   fillPostOps(context->ops);
   fabric().alive["context"]++;

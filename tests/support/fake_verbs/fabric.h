@@ -95,6 +95,7 @@ struct FakeCq : ibv_cq {
   std::deque<Completion> entries;
   std::deque<Completion> held;
   enum class Armed { kNo, kSolicited, kAny } armed = Armed::kNo;
+  int vector = 0;
   int children = 0;
   uint64_t unacknowledged = 0;
   bool overrun = false;

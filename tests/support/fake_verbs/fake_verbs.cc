@@ -156,6 +156,15 @@ ibv_mtu FakeVerbs::mtu(uint32_t qpn) const {
   return existing(*fabric_, qpn).attr.path_mtu;
 }
 
+std::set<int> FakeVerbs::completionVectors() const {
+  Lock lock(fabric_->mutex);
+  std::set<int> vectors;
+  for (const FakeCq* cq : fabric_->completionQueues) {
+    vectors.insert(cq->vector);
+  }
+  return vectors;
+}
+
 size_t FakeVerbs::pendingEvents() const {
   Lock lock(fabric_->mutex);
   size_t count = 0;

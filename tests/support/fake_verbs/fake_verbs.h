@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,7 @@ struct FakeVerbsConfig {
   ibv_transport_type transport = IBV_TRANSPORT_IB;
   uint32_t maxInlineBytes = 256;
   int maxCqe = 1 << 16;
+  int completionVectors = 1;
   uint64_t maxRegionBytes = UINT64_MAX;
   // Locked pages are copied at a fork: ibv_fork_init is not needed.
   bool kernelCopiesAtForks = false;
@@ -111,6 +113,8 @@ class FakeVerbs {
   // Where it sends to.
   ibv_ah_attr path(uint32_t qpn) const;
   ibv_mtu mtu(uint32_t qpn) const;
+  // Of the completion queues that exist.
+  std::set<int> completionVectors() const;
   // Asynchronous events that nobody has fetched.
   size_t pendingEvents() const;
 

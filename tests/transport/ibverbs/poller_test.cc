@@ -84,6 +84,22 @@ TEST_F(VerbsPollerTest, AForkWhileADeviceIsOpenedLeavesTheChildNothing) {
   EXPECT_EQ(leftOpen, 0);
 }
 
+// Else all of a host would interrupt the same processor.
+TEST(VerbsVectorsTest, DevicesTakeDifferentCompletionVectors) {
+  test::FakeVerbsConfig config;
+  for (const int vectors : {1, 3}) {
+    config.completionVectors = vectors;
+    test::FakeVerbs fake(config);
+    VerbsPoller one{attr()};
+    VerbsPoller other{attr()};
+    VerbsPoller third{attr()};
+    for (VerbsPoller* poller : {&one, &other, &third}) {
+      EXPECT_NE(poller->queues().reserve(1), nullptr);
+    }
+    EXPECT_EQ(fake.completionVectors().size(), static_cast<size_t>(vectors));
+  }
+}
+
 }  // namespace
 }  // namespace transport::ibverbs
 GLOO_NAMESPACE_END

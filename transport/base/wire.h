@@ -222,7 +222,7 @@ struct AddressRecord {
   uint32_t scope = 0;  // IPv6 zone
   uint16_t port = 0;
   std::string linkKind;     // at most 15 bytes
-  std::vector<char> extra;  // GID, LID: at most kMaxExtra bytes
+  std::vector<char> extra;  // LinkFactory::addressExtra(), at most kMaxExtra
 
   static constexpr size_t kMaxExtra = 48;
 };

@@ -181,8 +181,8 @@ class Link {
   [[nodiscard]] virtual bool send(const FrameHeader& header,
                                   const char* payload, void* token) = 0;
 
-  // A hint before send(): another one follows at once, or else a poll. The
-  // frame may wait for it.
+  // A hint before send() or write(): a frame follows at once, or else a poll.
+  // What is sent may wait for it.
   virtual void hold() {}
 
   // An eager message of at most smallBytes, where nothing stands in the way:

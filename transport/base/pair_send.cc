@@ -309,10 +309,15 @@ bool Pair::writePart(Operation& op, const char* from, size_t bytes,
   const uint32_t immediate =
       !told ? kNoImmediate
             : op.index | (op.kind == kBoundWrite ? kBoundImmediate : 0);
-  const bool left = bytes == 0 && !told ? true
-                                        : link_->write(from, bytes, region,
-                                                       remote, immediate, &op);
-  if (last && op.kind == kMessage && !op.exact) {
+  const bool framed = last && op.kind == kMessage && !op.exact;
+  bool left = true;
+  if (bytes > 0 || told) {
+    if (framed) {
+      link_->hold();
+    }
+    left = link_->write(from, bytes, region, remote, immediate, &op);
+  }
+  if (framed) {
     FrameHeader h = partHeader(op, op.bytes);
     h.flags |= kFirst | kLast;
     sendControl(h);

@@ -69,6 +69,9 @@ bool VerbsLink::write(const char* local, size_t bytes,
   }
   const bool left = sends().write(local, bytes, keyOf(region), isHosts(region),
                                   remote, immediate, token);
+  if (sends().holds()) {
+    touch();
+  }
   noticeError();
   return left;
 }

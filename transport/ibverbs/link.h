@@ -35,6 +35,7 @@ class VerbsLink final : public base::Link {
   }
   [[nodiscard]] bool send(const base::FrameHeader& header, const char* payload,
                           void* token) override;
+  void hold() override { sends().hold(); }
   [[nodiscard]] bool sendNow(const base::ShortMessage& message,
                              const char* payload) override;
   [[nodiscard]] bool write(const char* local, size_t bytes,

@@ -62,8 +62,8 @@ bool VerbsLink::hasNews() const {
   if (endpoint_->destroyed()) {
     return false;
   }
-  return sends().anyDone() || sends().error() != 0 || (sideEnded_ && !muted_) ||
-         byeIsDue() || endIsDue();
+  return sends().anyDone() || sends().holds() || sends().error() != 0 ||
+         (sideEnded_ && !muted_) || byeIsDue() || endIsDue();
 }
 
 bool VerbsLink::settle() {

@@ -199,12 +199,16 @@ bool SendQueue::room(const Item& item) const {
 }
 
 bool SendQueue::postNow(const Item& item) {
-  if (count_ > 0 || !room(item)) {
-    return false;
+  const bool uncopied = item.what == What::kWrite && item.token != nullptr;
+  const bool waits = std::exchange(hold_, false) && uncopied;
+  const bool leaves = count_ == 0 && room(item);
+  if (leaves) {
+    append(item);
   }
-  append(item);
-  post();
-  return true;
+  if (chained_ > 0 && (!waits || chained_ == kChain)) {
+    post();
+  }
+  return leaves;
 }
 
 bool SendQueue::flush() {
@@ -229,6 +233,7 @@ bool SendQueue::flush() {
     }
   }
   if (chained_ > 0) {
+    any = true;
     post();
   }
   return any;

@@ -64,6 +64,8 @@ class SendQueue {
                           void* token);
   [[nodiscard]] bool sendNow(const base::ShortMessage& message,
                              const char* payload);
+  // Of frames none waits, nor does what is copied.
+  void hold() { hold_ = true; }
   // Memory that is not the host's is left to the device.
   [[nodiscard]] bool write(const char* local, size_t bytes, uint32_t localKey,
                            bool hosts, base::RemoteMemory remote,
@@ -97,6 +99,8 @@ class SendQueue {
     return static_cast<int32_t>(oldest_ - sequence) > 0;
   }
 
+  // A write waits for what follows, or for flush().
+  bool holds() const { return chained_ > 0; }
   // Posts what can be posted now; true if anything was.
   bool flush();
   // The request `sequence`, and so all before it, is complete. False, and
@@ -205,6 +209,7 @@ class SendQueue {
   // Those cost less than to remember them.
   base::ShortMessage lastHead_;
 
+  bool hold_ = false;  // the next one, if it is a write
   // Prepared, to be posted with one doorbell. Each has its own place.
   std::array<ibv_send_wr, kChain> requests_{};
   std::array<ibv_sge, kChain> places_{};

@@ -59,6 +59,40 @@ TEST_F(VerbsLinkTest, ACompletionForWhichNothingWaitsIsNothingToSettle) {
   EXPECT_NE(poller_.nextTimer(), kUntouched);
 }
 
+// As a pair's does that fails in between. Nobody falls asleep before.
+TEST_F(VerbsLinkTest, AHeldWriteThatNoFrameFollowsLeavesAtThePoll) {
+  open();
+  poller_.poll();
+  const uint64_t before = fake_.counts().doorbells;
+  link_->hold();
+  int token = 0;
+  write(&token);
+  EXPECT_EQ(fake_.counts().doorbells, before);
+  EXPECT_TRUE(poller_.arm());
+  poller_.poll();
+  EXPECT_EQ(fake_.counts().doorbells, before + 1);
+  poller_.poll();
+  EXPECT_THAT(handler_.completed, ElementsAre(&token));
+}
+
+// For want of receives, all of which are taken.
+TEST_F(VerbsLinkTest, AHeldWriteLeavesThoughTheFrameBehindItHasToWait) {
+  open();
+  base::FrameHeader header;
+  header.type = base::FrameType::kCredit;
+  for (int i = 0; i < attr().receives; i++) {
+    EXPECT_TRUE(link_->send(header, nullptr, nullptr));
+  }
+  EXPECT_TRUE(link_->flushed());
+  const uint64_t before = fake_.counts().doorbells;
+  link_->hold();
+  int token = 0;
+  write(&token);
+  EXPECT_TRUE(link_->send(header, nullptr, nullptr));
+  EXPECT_FALSE(link_->flushed());
+  EXPECT_EQ(fake_.counts().doorbells, before + 1);
+}
+
 // Numbers of requests begin again at 0 between the first one and the last.
 TEST_F(VerbsLinkTest, WhatIsCompleteIsToldByItsNumber) {
   open();

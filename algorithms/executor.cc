@@ -12,7 +12,6 @@ GLOO_NAMESPACE_BEGIN
 namespace algorithms {
 
 using internal::Cause;
-using internal::Operation;
 
 namespace {
 
@@ -43,6 +42,7 @@ Executor::Executor(const Program& program)
       mask_(std::bit_ceil(std::min(window_, program.actions.size() + 1)) - 1),
       brief_(program.actions.size() <= kBriefActions &&
              std::max(program.sendBytes, program.recvBytes) <= kBriefBytes),
+      postsFirst_(postsFirst(program)),
       states_(program.actions.size(), kWaiting),
       operations_(std::make_unique<Operation[]>(mask_ + 1)),
       ready_([this] { return anyEnded(); }) {
@@ -61,7 +61,7 @@ void Executor::run(const Run& run) {
   }
   std::fill(states_.begin(), states_.end(), kWaiting);
   const size_t end = program_.actions.size();
-  if (end == 0 || run.own != nullptr) {
+  if (!postsFirst_ || run.own != nullptr) {
     refuseFailed();
   }
   try {

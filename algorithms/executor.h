@@ -127,8 +127,9 @@ class Executor {
 
   const Program& program_;
   const size_t window_;
-  const size_t mask_;  // the operation of action i is number i & mask_
-  const bool brief_;   // the time begins with the first wait that takes any
+  const size_t mask_;      // the operation of action i is number i & mask_
+  const bool brief_;       // the time begins with the first wait that takes any
+  const bool postsFirst_;  // of a context that has failed, that tells
   std::vector<State> states_;
   std::unique_ptr<Operation[]> operations_;
   const std::function<bool()> ready_;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -65,6 +66,18 @@ class Expander {
 };
 
 }  // namespace
+
+bool postsFirst(const Program& program) {
+  const auto& actions = program.actions;
+  const size_t inView =
+      std::min(actions.size(), static_cast<size_t>(program.window));
+  const auto end = actions.begin() + static_cast<std::ptrdiff_t>(inView);
+  return (inView > 0 && actions[0].kind == ActionKind::kSend) ||
+         std::any_of(actions.begin(), end, [](const Action& a) {
+           return a.kind == ActionKind::kRecv && a.waitCount == 0 &&
+                  a.after < 0;
+         });
+}
 
 Program expandSteps(const std::vector<Step>& steps, const Layouts& layouts,
                     const ExpandOptions& options) {

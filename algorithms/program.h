@@ -95,6 +95,10 @@ struct Extent {
 // What messages of more than `bytes` use of a memory; empty: there are none.
 Extent extentOfMessages(const Program& program, Memory memory, size_t bytes);
 
+// Whether the executor posts a message before anything is copied or reduced:
+// the first action, or what is received without a wait, which goes before.
+bool postsFirst(const Program& program);
+
 Program expand(const Schedule& schedule, const Layouts& layouts,
                const ExpandOptions& options);
 

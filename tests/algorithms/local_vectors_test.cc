@@ -13,8 +13,11 @@
 #include "gloo/allgather_ring.h"
 #include "gloo/allreduce.h"
 #include "gloo/allreduce_ring.h"
+#include "gloo/alltoallv.h"
 #include "gloo/internal/cause.h"
 #include "gloo/reduce_scatter.h"
+#include "gloo/scatter.h"
+#include "tests/algorithms/ranks.h"
 #include "tests/algorithms/worlds.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -42,11 +45,11 @@ struct InPlace {
   AllreduceOptions options;
 };
 
-void failContext(ContextWorld& world) {
+void failContext(testing_support::FakeWorld& world) {
   auto cause = std::make_shared<internal::Cause>();
   cause->foundBy = cause->culprit = 0;
   cause->text = "no more";
-  world.world().channel(0).fail(cause);
+  world.channel(0).fail(cause);
 }
 
 TEST(LocalVectors, StayAsTheyAreWhereTheTagIsInUse) {
@@ -75,7 +78,7 @@ TEST(LocalVectors, StayAsTheyAreWhereTheContextHasFailed) {
     std::vector<int> all = before;
     AllgatherRing<int> gathered(context, {vectors.one.data()}, all.data(),
                                 kCount);
-    failContext(world);
+    failContext(world.world());
     EXPECT_THROW(gathered.run(), IoException);
     EXPECT_EQ(before, all);
     EXPECT_THROW(allreduce(vectors.options), IoException);
@@ -85,6 +88,56 @@ TEST(LocalVectors, StayAsTheyAreWhereTheContextHasFailed) {
     EXPECT_THROW(scattered.run(), IoException);
     vectors.expectUnchanged();
   }
+}
+
+// ---- What is only copied, too.
+
+TEST(LocalVectors, OneRanksOutputStaysWhereTheContextHasFailed) {
+  ContextWorld world(1);
+  const ContextPtr& context = world.context(0);
+  std::vector<int> input(kCount, 1);
+  std::vector<int> output(kCount, -1);
+  AllreduceOptions options(context);
+  options.setInput(input.data(), kCount);
+  options.setOutput(output.data(), kCount);
+  options.setReduceFunction(kSum);
+  failContext(world.world());
+  EXPECT_THROW(allreduce(options), IoException);
+  EXPECT_EQ(std::vector<int>(kCount, -1), output);
+}
+
+TEST(LocalVectors, ARanksOwnPartStaysWhereTheContextHasFailed) {
+  ContextWorld world(2);
+  const ContextPtr& context = world.context(0);
+  std::vector<int> input(kCount, 1);
+  std::vector<int> output(kCount, -1);
+  AlltoallvOptions options(context);
+  options.setInput(input.data(), std::vector<int64_t>{kCount, 0});
+  options.setOutput(output.data(), std::vector<int64_t>{kCount, 0});
+  failContext(world.world());
+  EXPECT_THROW(alltoallv(options), IoException);
+  EXPECT_EQ(std::vector<int>(kCount, -1), output);
+}
+
+// The root copies all parts before it sends any.
+TEST(LocalVectors, ARootsOutputStaysWhereTheContextHasFailed) {
+  algorithms::Ranks ranks(4);
+  const std::vector<int> input(4 * kCount, 1);
+  std::vector<int> output(kCount, -1);
+  algorithms::Request request;
+  request.collective = algorithms::Collective::kScatter;
+  request.type = internal::ElementType::kInt32;
+  request.elementSize = sizeof(int);
+  request.counts.count = kCount;
+  request.forced = "binomial";
+  algorithms::Arguments arguments;
+  arguments.input = input.data();
+  arguments.output = output.data();
+  arguments.prefix = kScatterSlotPrefix;
+  arguments.timeout = std::chrono::seconds(10);
+  failContext(ranks.world());
+  EXPECT_THROW(ranks.state(0).run(request, arguments), IoException);
+  EXPECT_EQ(std::vector<int>(kCount, -1), output);
 }
 
 // Also where there is nobody to exchange anything with.

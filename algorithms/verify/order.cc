@@ -1,6 +1,10 @@
 #include "algorithms/verify/order.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "algorithms/verify/verify.h"
+#include "gloo/common/string.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace algorithms::verify {
@@ -98,6 +102,24 @@ void Order::enter(std::vector<uint32_t>& ready) {
     entered_++;
     consider(static_cast<uint32_t>(entered_ - 1), ready);
   }
+}
+
+// Whoever is no peer is found where the message is posted.
+std::string findDisorder(const Program& program, int ranks) {
+  std::vector<int32_t> last(2 * static_cast<size_t>(ranks), -1);
+  for (size_t i = 0; i < program.actions.size(); i++) {
+    const Action& a = program.actions[i];
+    int32_t before = -1;
+    if (Order::isMessage(a) && a.peer >= 0 && a.peer < ranks) {
+      const size_t way = 2 * static_cast<size_t>(a.peer) + Order::portOf(a);
+      before = std::exchange(last[way], static_cast<int32_t>(i));
+    }
+    if (a.after != before) {
+      return MakeString("action ", i, " follows ", a.after, " instead of ",
+                        before);
+    }
+  }
+  return {};
 }
 
 }  // namespace algorithms::verify

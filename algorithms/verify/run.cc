@@ -111,6 +111,11 @@ class World {
       fail(rank, 0, race);
       return;
     }
+    if (const std::string disorder = findDisorder(program, job_.size);
+        !disorder.empty()) {
+      fail(rank, 0, disorder);
+      return;
+    }
     at(rank).order.emplace(program, job_.onePort);
   }
 

@@ -64,6 +64,10 @@ Report verify(const Job& job);
 // The same for programs from elsewhere, of which `job` tells the promise.
 Report verifyPrograms(const Job& job, const std::vector<Program>& programs);
 
+// Empty, or which message of the program, of so many ranks, may start before
+// the one before it to the same peer in the same direction, or names another.
+std::string findDisorder(const Program& program, int ranks);
+
 // Empty, or how two actions of the program can touch the same memory at once.
 std::string findRace(const Program& program, const size_t (&sizes)[kMemories]);
 

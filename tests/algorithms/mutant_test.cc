@@ -260,6 +260,33 @@ void changeLengths(Subject& subject, Tally& tally) {
   }
 }
 
+// A message that may start before the one before it to the same peer, or that
+// follows one to another peer, if at all.
+void breakChains(Subject& subject, Tally& tally) {
+  const Program& right = subject.program(0);
+  for (size_t i = 0; i < right.actions.size(); i++) {
+    const Action& action = right.actions[i];
+    if (action.kind != ActionKind::kSend && action.kind != ActionKind::kRecv) {
+      continue;
+    }
+    std::set<int32_t> others{-1};
+    for (size_t before = 0; before < i; before++) {
+      const Action& other = right.actions[before];
+      if (other.kind == action.kind && other.peer != action.peer) {
+        others = {-1, static_cast<int32_t>(before)};
+      }
+    }
+    others.erase(action.after);
+    for (const int32_t other : others) {
+      Program broken = right;
+      broken.actions[i].after = other;
+      tally.judge(other < 0 ? "order forgotten" : "order of another peer's",
+                  subject, Verdict::kBroken,
+                  subject.errorWith(0, std::move(broken)), 0, i);
+    }
+  }
+}
+
 // One action more, after all others: every rank has its result.
 void writeIntoInput(Subject& subject, Tally& tally) {
   const int rank = subject.job().root;
@@ -307,6 +334,7 @@ TEST(Mutants, AreAllFound) {
       }
       changeLengths(subject, tally);
       writeIntoInput(subject, tally);
+      breakChains(subject, tally);
       Subject tight(info, size, root, 1, &hosts);
       dropWaits(tight, tally);
     }
@@ -318,6 +346,8 @@ TEST(Mutants, AreAllFound) {
   }
   EXPECT_GE(tally.of("memory reused early"), 50);
   EXPECT_GE(tally.of("input written"), 50);
+  EXPECT_GE(tally.of("order forgotten"), 50);
+  EXPECT_GE(tally.of("order of another peer's"), 50);
   EXPECT_GE(tally.total(), 500);
 }
 

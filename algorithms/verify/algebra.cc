@@ -17,6 +17,11 @@ uint64_t hashOf(int rank, size_t index) {
   return mix(mix(static_cast<uint64_t>(rank) + 1) + index);
 }
 
+// Of a reduction, whose operands have these.
+uint64_t treeOf(uint64_t left, uint64_t right) {
+  return mix(mix(left) + 3 * right);
+}
+
 }  // namespace
 
 Algebra::Algebra(int ranks, bool idempotent)
@@ -62,8 +67,8 @@ Value Algebra::reduce(Value left, Value right, std::string* error) {
                         describe(right));
     return kUndefined;
   }
-  return add({mix(mix(a.tree) + 3 * b.tree), a.sum + b.sum, a.count + b.count,
-              a.lowest});
+  return add(
+      {treeOf(a.tree, b.tree), a.sum + b.sum, a.count + b.count, a.lowest});
 }
 
 bool Algebra::same(Value a, Value b) const {
@@ -88,6 +93,14 @@ bool Algebra::isReductionOfAll(Value value, size_t index) const {
     sum += hashOf(rank, index);
   }
   return nodes_[value].count == ranks_ && nodes_[value].sum == sum;
+}
+
+bool Algebra::isChainOfAll(Value value, size_t index) const {
+  uint64_t tree = hashOf(0, index);
+  for (int rank = 1; rank < ranks_; rank++) {
+    tree = treeOf(tree, hashOf(rank, index));
+  }
+  return nodes_[value].tree == tree;
 }
 
 std::string Algebra::describe(Value value) const {

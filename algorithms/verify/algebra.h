@@ -39,6 +39,10 @@ class Algebra {
   // Whether it is element `index` of every rank's input, each exactly once.
   bool isReductionOfAll(Value value, size_t index) const;
 
+  // Whether it is that, made along the chain of the ranks, ((0 + 1) + 2) + ...;
+  // not idempotent.
+  bool isChainOfAll(Value value, size_t index) const;
+
   std::string describe(Value value) const;
 
  private:

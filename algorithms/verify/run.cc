@@ -318,7 +318,8 @@ class World {
     return false;
   }
 
-  // All ranks that hold this element of the result hold the same tree.
+  // All ranks that hold this element of the result hold the same tree. In order
+  // it is the one that lanes make.
   bool reduced(size_t index, Value value) {
     if (index >= trees_.size()) {
       trees_.resize(index + 1, kUndefined);
@@ -326,7 +327,9 @@ class World {
     Value& first = trees_[index];
     if (first == kUndefined) {
       first = value;
-      return algebra_.isReductionOfAll(value, index);
+      return job_.algorithm->name == kInOrder
+                 ? algebra_.isChainOfAll(value, index)
+                 : algebra_.isReductionOfAll(value, index);
     }
     return value != kUndefined && algebra_.same(first, value);
   }

@@ -351,6 +351,25 @@ TEST(Mutants, AreAllFound) {
   EXPECT_GE(tally.total(), 500);
 }
 
+// Whose sum holds rank 0 all the time, and every rank once at the end.
+TEST(Mutants, AnotherChainThanThatOfTheRanksIsFound) {
+  for (const AlgorithmInfo& info : catalogue()) {
+    for (int size = 4; info.name == kInOrder && size <= 8; size++) {
+      Subject subject(info, size, 0, 256, nullptr);
+      std::vector<Step> steps = subject.stepsOf(size - 1);
+      for (Step& step : steps) {
+        const bool swapped = step.peer == 1 || step.peer == 2;
+        if (step.kind == StepKind::kRecvReduce && swapped) {
+          step.peer = 3 - step.peer;
+        }
+      }
+      EXPECT_NE(std::string::npos,
+                subject.errorWith(size - 1, steps).find("is wrong"))
+          << subject.job().str();
+    }
+  }
+}
+
 // Synchronous sends: where everybody sends first and receives afterwards,
 // nobody ever does.
 TEST(Mutants, AWindowOfSendsOnlyIsADeadlock) {

@@ -235,6 +235,10 @@ DirectRun::Way DirectRun::alltoallLong(Lane::ReadTrial* trial) {
     const bool agreed = agreeOnOffers();
     if (chooses && agreed && isRead) {
       chooseWay(*trial);
+    } else if (chooses && !agreed && trial->least()[1] == 0) {
+      // No call was read, as all know alike: a rank takes no part in that, and
+      // each offer takes a round for nothing.
+      trial->choose(false);
     } else if (chooses) {
       trial->beginAgain();
     }

@@ -29,7 +29,7 @@ constexpr size_t kSlotBytes = size_t{64} << 10;
 constexpr uint64_t kKnown = 11;    // the memory that all have mapped
 constexpr uint64_t kUnknown = 12;  // that nobody has
 constexpr uint64_t kCheck = 5;
-constexpr int kMostRounds = 100;
+constexpr int kMostRounds = 1000;
 
 // As it stands in a line.
 struct Offered {

@@ -139,6 +139,28 @@ TEST(ReadAlltoallTest, WhereNotAllOfferAsTheyChooseAllTryAgain) {
   EXPECT_EQ(waysOf(call, 11), "ssssrrrrrss");
 }
 
+// For nothing five times, and once more as they would choose.
+TEST(ReadAlltoallTest, WhereARankNeverOffersAllTryAgainInTheNextPeriodOnly) {
+  ReadCall call;
+  call.lane->sayAll({});
+  EXPECT_EQ(waysOf(call, 1), "s");
+  const uint64_t rounds = call.lane->round();
+  EXPECT_EQ(waysOf(call, 59), std::string(59, 's'));
+  EXPECT_EQ(call.lane->round(), 60 * rounds + 6);
+}
+
+// Where all work in memory of the shared allocator there is nothing to try.
+TEST(ReadAlltoallTest, WhereAllWereInPlaceAllTryAsSoonAsTheyAreNot) {
+  ReadCall call;
+  call.parameters.inPlaceBytes = 1;
+  call.lane->own = kGood.input;
+  call.lane->sayAll(kGood);
+  EXPECT_EQ(waysOf(call, 11), std::string(11, 's'));
+  call.lane->own = {};
+  call.lane->sayAll(call.offered(1, UINT32_MAX));
+  EXPECT_EQ(waysOf(call, 12), "ssssrrrrrrrr");
+}
+
 // ---- Who throws may change what others read.
 
 TEST(ReadAlltoallTest, WhatWasReadAfterARankLetGoDoesNotCount) {

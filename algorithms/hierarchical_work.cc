@@ -94,10 +94,10 @@ Work rooted(const Setting& s, bool reduces) {
 Work blocks(const Setting& s, bool reduces) {
   const HostMap& map = *s.hosts;
   return worst(s, [&](const Host& h) {
-    double held = 1;
-    for (int other = 0; other < map.hosts(); other++) {
-      const int mine = map.ranksOn(h.number);
-      held += other == h.number ? 0 : (map.ranksOn(other) + mine - 1) / mine;
+    const int mine = map.ranksOn(h.number);
+    double held = 0;  // of its own host, one
+    for (const auto& [ranks, hosts] : map.hostsByRanks()) {
+      held += static_cast<double>(hosts) * ((ranks + mine - 1) / mine);
     }
     const double others = h.ranks - 1;
     const double hosts = map.hosts() - 1;

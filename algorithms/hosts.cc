@@ -22,6 +22,7 @@ HostMap::HostMap(const std::vector<int>& hostOfRank) {
     begins_.push_back(static_cast<int>(ranks_.size()));
     ranks_.insert(ranks_.end(), ranks.begin(), ranks.end());
     lanes_ = std::max(lanes_, static_cast<int>(ranks.size()));
+    hostsByRanks_[static_cast<int>(ranks.size())]++;
   }
   begins_.push_back(size());
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <vector>
 
 #include "gloo/config.h"
@@ -27,6 +28,8 @@ class HostMap {
   int size() const { return static_cast<int>(hosts_.size()); }
   int hosts() const { return static_cast<int>(begins_.size()) - 1; }
   int lanes() const { return lanes_; }
+  // How many hosts have so many ranks: few entries, however many hosts.
+  const std::map<int, int>& hostsByRanks() const { return hostsByRanks_; }
   // Whether some ranks share a host and others do not.
   bool isMixed() const { return hosts() > 1 && hosts() < size(); }
 
@@ -70,6 +73,7 @@ class HostMap {
   std::vector<int> indices_;  // of each rank
   std::vector<int> ranks_;    // of host 0, of host 1, ...
   std::vector<int> begins_;   // of each host, in ranks_; and the end
+  std::map<int, int> hostsByRanks_;
   int lanes_ = 1;
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -210,6 +211,58 @@ TEST(HostWork, SomeRanksReachOtherHostsAndSomeDoNot) {
   EXPECT_DOUBLE_EQ(
       3 * 500,
       Selection(network, 6).estimate(ring, setting, 600, 1 << 20).seconds);
+}
+
+// ---- Blocks of a host's ranks, on hosts of different sizes
+
+HostMap mapOf(const std::vector<int>& ranksOnHosts) {
+  std::vector<int> hostOfRank;
+  for (size_t host = 0; host < ranksOnHosts.size(); host++) {
+    hostOfRank.insert(hostOfRank.end(), static_cast<size_t>(ranksOnHosts[host]),
+                      static_cast<int>(host));
+  }
+  return HostMap(hostOfRank);
+}
+
+// Host by host, what its busiest rank holds in the end: for each host as many
+// blocks as it has counterparts there.
+double mostBlocksMoved(const std::vector<int>& ranksOnHosts) {
+  double most = 0;
+  for (size_t host = 0; host < ranksOnHosts.size(); host++) {
+    double blocks = 1;
+    for (size_t other = 0; other < ranksOnHosts.size(); other++) {
+      const int mine = ranksOnHosts[host];
+      blocks += other == host ? 0 : (ranksOnHosts[other] + mine - 1) / mine;
+    }
+    most = std::max(most, (ranksOnHosts[host] - 1) * blocks + blocks - 1);
+  }
+  return most;
+}
+
+double hierarchicalMoved(const HostMap& hosts) {
+  const Setting setting{0, hosts.size(), 0, 2, &hosts};
+  return findAlgorithm(Collective::kAllgather, "hierarchical")
+             ->work(setting)
+             .moved *
+         hosts.size();
+}
+
+TEST(HostWork, OfHostsOfDifferentSizesTheBusiestRanksBlocksCount) {
+  for (const std::vector<int>& ranks : std::vector<std::vector<int>>{
+           {1}, {4}, {1, 5}, {5, 1}, {2, 3, 7}, {8, 8, 3}, {6, 4, 4, 1, 9}}) {
+    EXPECT_NEAR(mostBlocksMoved(ranks), hierarchicalMoved(mapOf(ranks)), 1e-9);
+  }
+}
+
+TEST(HostWork, ManyHostsAreLookedAtBySize) {
+  std::vector<int> ranks;
+  for (int host = 0; host < 8192; host++) {
+    ranks.push_back(1 + host % 4);
+  }
+  const HostMap hosts = mapOf(ranks);
+  EXPECT_EQ((std::map<int, int>{{1, 2048}, {2, 2048}, {3, 2048}, {4, 2048}}),
+            hosts.hostsByRanks());
+  EXPECT_NEAR(mostBlocksMoved(ranks), hierarchicalMoved(hosts), 1e-6);
 }
 
 // Whether what is chosen on hosts that share a card is as quick as what the

@@ -89,14 +89,15 @@ struct Arguments {
 std::chrono::milliseconds leftOf(std::chrono::milliseconds timeout,
                                  std::chrono::milliseconds waited);
 
-// A direct call that was checked and looked up, for those that follow with the
-// same options. What it borrows lives in them. The state may be gone, when the
+// A call that was checked and looked up, for those that follow with the same
+// options. What it borrows lives in them. The state may be gone, when the
 // context was connected anew; so this has no pointer to it.
 struct PreparedRun final : internal::Prepared {
   uint64_t state = 0;  // serial number
   Request request;
   Arguments arguments;
-  DirectSizes sizes;
+  // Of one that is direct, where that is offered; else it is over the links.
+  std::optional<DirectSizes> sizes;
   uint64_t check = 0;
   char token = 0;  // a barrier's vector
 };
@@ -156,8 +157,9 @@ class State final : public internal::CollectiveState,
   void runWithoutLane(const Request& request, const Arguments& arguments);
   void runLeased(Lease lease, const Request& request,
                  const Arguments& arguments);
-  void prepare(const internal::CollectiveOptions& options,
-               const Request& request, const DirectSizes& sizes,
+  // If they are used again.
+  void prepare(const internal::CollectiveOptions* options,
+               const Request& request, const std::optional<DirectSizes>& sizes,
                const Arguments& arguments, uint64_t check);
   Lease checkOutAny(const Request& request, uint64_t slot);
   Scratch scratchOf(size_t bytes);

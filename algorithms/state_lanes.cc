@@ -128,22 +128,24 @@ void State::run(const Lease& lease, const Request& request,
 void State::run(const Request& request, const Arguments& arguments,
                 const internal::CollectiveOptions* options) {
   if (!isDirect(request)) {
-    return runOverLinks(request, arguments);
+    runOverLinks(request, arguments);
+    prepare(options, request, std::nullopt, arguments, 0);
+    return;
   }
   const uint64_t check = checkOf(request, channel_.size(), kDirectId);
   const DirectSizes sizes = sizesOf(request);
   runSomehow(request, sizes, arguments, check,
              [&](const Arguments& rest) { runWithoutLane(request, rest); });
-  if (options != nullptr && options->changing().isRepeated()) {
-    prepare(*options, request, sizes, arguments, check);
-  }
+  prepare(options, request, sizes, arguments, check);
 }
 
-void State::prepare(const internal::CollectiveOptions& options,
-                    const Request& request, const DirectSizes& sizes,
+void State::prepare(const internal::CollectiveOptions* options,
+                    const Request& request,
+                    const std::optional<DirectSizes>& sizes,
                     const Arguments& arguments, uint64_t check) {
-  // Whether memory is a device's has to be found out each time.
-  if (options.call().mayBeOnDevice) {
+  // (Whether memory is a device's has to be found out each time.)
+  if (options == nullptr || !options->changing().isRepeated() ||
+      options->call().mayBeOnDevice) {
     return;
   }
   // The call has succeeded: without memory the next one does without this.
@@ -159,15 +161,18 @@ void State::prepare(const internal::CollectiveOptions& options,
   if (request.collective == Collective::kBarrier) {
     prepared->arguments.output = &prepared->token;
   }
-  options.changing().prepare(std::move(prepared));
+  options->changing().prepare(std::move(prepared));
 }
 
 void State::runAgain(const PreparedRun& prepared,
                      std::chrono::milliseconds timeout) {
   Arguments arguments = prepared.arguments;
   arguments.timeout = timeout;
+  if (!prepared.sizes) {
+    return runOverLinks(prepared.request, arguments);
+  }
   runSomehow(
-      prepared.request, prepared.sizes, arguments, prepared.check,
+      prepared.request, *prepared.sizes, arguments, prepared.check,
       [&](const Arguments& rest) { runWithoutLane(prepared.request, rest); });
 }
 

@@ -109,7 +109,9 @@ class DirectRun {
   // Of an input (and an output) that this rank offers.
   size_t offeredBytes(int rank) const;
   Offer offerOf(int rank, uint64_t round) const;
-  // Whether all ranks have offered.
+  // Whether there are ranks of whose input nobody uses anything.
+  bool someOfferNothing() const;
+  // Whether all others have offered.
   bool allOffer(uint64_t round) const;
   // Whether one has, where this rank did not: then the first round was for
   // nothing. Of that round, which is looked at first, and of no later one.

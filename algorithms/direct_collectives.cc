@@ -140,14 +140,17 @@ void DirectRun::allgather() {
   const bool isInline = longest <= Line::kPayloadBytes;
   const size_t chunk = chunkBytes_;
   choosePath((static_cast<size_t>(size_) + 1) * sharedBytes_);
-  if (longest >= parameters_.inPlaceBytes) {
-    offer(from);
+  const bool mayOffer = longest >= parameters_.inPlaceBytes;
+  if (mayOffer) {
+    if (own.bytes > 0) {
+      offer(from);
+    }
     if (agreeOnOffers()) {
       copyResult(output_ + own.begin, from, own.bytes);
       return allgatherInPlace(offsets);
     }
   }
-  if (size_ == 2 && !isInline) {
+  if (size_ == 2 && !isInline && !(mayOffer && someOfferNothing())) {
     const Part part = partOf(offsets, 1 - rank_);
     return exchange({from, nullptr, own.bytes},
                     {nullptr, output_ + part.begin, part.bytes},
@@ -173,6 +176,17 @@ void DirectRun::allgather() {
     copyResult(output_ + own.begin + at, from + at,
                lengthOf(c, chunk, own.bytes));
     waitForNear(round);
+    if (own.bytes == 0 && othersMayOffer_) {
+      // It has nothing to offer, and goes the way of those that have.
+      waitForAll(round);
+      if (allOffer(round)) {
+        othersMayOffer_ = false;
+        if (mapOffers(round, 0, size_)) {
+          return allgatherInPlace(offsets);
+        }
+        continue;
+      }
+    }
     for (int i = 0; i < size_; i++) {
       const int rank = inTurn(i);
       const Part part = partOf(offsets, rank);

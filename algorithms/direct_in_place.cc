@@ -8,6 +8,10 @@
 // other memory. So each decision depends on what all ranks have read in the
 // same lines.
 //
+// Who has no part in an allgatherv has none to offer, as all know by the
+// counts. It waits for the first round as one that does not offer, and goes on
+// in place if all others have offered.
+//
 // Where memory is used for the first time, its owner hands it over once all
 // have offered; a second round tells that it has, or some of them where there
 // are many ranks, a last one whether everybody could map it.
@@ -110,9 +114,18 @@ bool DirectRun::beginsAgain(uint64_t round) {
   return false;
 }
 
+bool DirectRun::someOfferNothing() const {
+  for (int rank = 0; rank < size_; rank++) {
+    if (offeredBytes(rank) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool DirectRun::allOffer(uint64_t round) const {
   for (int rank = 0; rank < size_; rank++) {
-    if (offerOf(rank, round).input.memory == 0) {
+    if (offerOf(rank, round).input.memory == 0 && offeredBytes(rank) > 0) {
       return false;
     }
   }
@@ -147,12 +160,12 @@ bool DirectRun::agreeOnOffers() {
 
 bool DirectRun::mapOffer(int rank, const Offer& theirs, bool isNew) {
   const auto r = static_cast<size_t>(rank);
-  if (rank == rank_) {
+  const size_t bytes = offeredBytes(rank);
+  if (rank == rank_ || bytes == 0) {
     inputs_[r] = input_;
     outputs_[r] = wantsResult(rank) ? output_ : nullptr;
     return true;
   }
-  const size_t bytes = offeredBytes(rank);
   inputs_[r] = lane_.map(rank, theirs.input, bytes, isNew);
   outputs_[r] = wantsResult(rank) ? lane_.map(rank, theirs.output, bytes, isNew)
                                   : nullptr;

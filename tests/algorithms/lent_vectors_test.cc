@@ -8,10 +8,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstring>
+#include <functional>
 #include <thread>
 #include <vector>
 
+#include "gloo/allgatherv.h"
 #include "gloo/allreduce.h"
 #include "gloo/barrier.h"
 #include "gloo/context.h"
@@ -194,6 +197,68 @@ TEST(LentVectorsTest, WithoutADescriptorForAMomentItIsTriedAgain) {
         EXPECT_TRUE(reducesInPlace(context, vectors));
         EXPECT_TRUE(reducesInPlace(context, vectors));
       });
+}
+
+// ---- Ranks that have nothing to offer
+
+// More than a few slots take.
+constexpr size_t kMany = 400000;
+
+// The rounds of an allgatherv that follows one with the same vectors, on this
+// rank. Its own is in such memory, if `shared`.
+uint64_t roundsOfAllgatherv(const ContextPtr& context,
+                            const std::vector<size_t>& counts, bool shared) {
+  const auto rank = static_cast<size_t>(context->rank);
+  const size_t own = counts[rank];
+  const auto lent = transport::shm::allocate(kMany * sizeof(int));
+  std::vector<int> ordinary(own);
+  int* const input = own == 0 ? nullptr
+                     : shared ? static_cast<int*>(lent.data())
+                              : ordinary.data();
+  std::fill_n(input, own, context->rank);
+  std::vector<int> expected;
+  for (size_t r = 0; r < counts.size(); r++) {
+    expected.insert(expected.end(), counts[r], static_cast<int>(r));
+  }
+  internal::Lane& lane = laneOf(context, kAllgatherSlotPrefix, 0);
+  uint64_t rounds = 0;
+  for (int i = 0; i < 2; i++) {
+    std::vector<int> output(expected.size(), -1);
+    AllgathervOptions opts(context);
+    opts.setInput(input, own);
+    opts.setOutput(output.data(), counts);
+    const uint64_t before = lane.round();
+    allgatherv(opts);
+    rounds = lane.round() - before;
+    EXPECT_EQ(expected, output);
+  }
+  return rounds;
+}
+
+void onRanks(int size, const std::function<void(const ContextPtr&)>& body) {
+  for (const Mode mode : {Mode::kThreads, Mode::kProcesses}) {
+    spawnContexts(
+        mode, [] { return transport::shm::CreateDevice(); }, size, body);
+  }
+}
+
+TEST(LentVectorsTest, AnEmptyPartNeedsNoMemory) {
+  for (const auto& counts : std::vector<std::vector<size_t>>{
+           {kMany, kMany, 0}, {0, kMany, 0, 5}, {kMany, 0}, {0, kMany}}) {
+    onRanks(static_cast<int>(counts.size()), [&](const ContextPtr& context) {
+      EXPECT_EQ(2u, roundsOfAllgatherv(context, counts, true));
+    });
+  }
+}
+
+// It costs a round if some offer and some do not.
+TEST(LentVectorsTest, AnEmptyPartCostsNothingWhereOthersHaveOrdinaryMemory) {
+  onRanks(3, [](const ContextPtr& context) {
+    const uint64_t full = roundsOfAllgatherv(context, {kMany, kMany, 1}, false);
+    EXPECT_EQ(full, roundsOfAllgatherv(context, {kMany, kMany, 0}, false));
+    EXPECT_EQ(full + 1, roundsOfAllgatherv(context, {kMany, kMany, 0},
+                                           context->rank == 0));
+  });
 }
 
 }  // namespace

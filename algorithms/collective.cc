@@ -63,9 +63,10 @@ bool runAgain(const internal::CollectiveOptions& options) {
   if (prepared == nullptr) {
     return false;
   }
-  State& state = State::of(*options.call().context);
-  if (prepared->state != state.serial()) {
-    return false;  // for connections that others have replaced
+  Context& context = *options.call().context;
+  State& state = State::of(context);
+  if (prepared->state != state.serial() || prepared->base != context.base) {
+    return false;  // for connections that others have replaced, or another base
   }
   state.runAgain(*prepared, timeoutOf(options.call()));
   return true;

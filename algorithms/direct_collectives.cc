@@ -250,8 +250,8 @@ DirectRun::Way DirectRun::alltoallLong(Lane::ReadTrial* trial) {
     if (chooses && agreed && isRead) {
       chooseWay(*trial);
     } else if (chooses && !agreed && trial->least()[1] == 0) {
-      // No call was read, as all know alike: a rank takes no part in that, and
-      // each offer takes a round for nothing.
+      // No call was read, as all know alike: most often a rank takes no part in
+      // that, and each offer takes a round for nothing.
       trial->choose(false);
     } else if (chooses) {
       trial->beginAgain();

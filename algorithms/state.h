@@ -94,6 +94,7 @@ std::chrono::milliseconds leftOf(std::chrono::milliseconds timeout,
 // context was connected anew; so this has no pointer to it.
 struct PreparedRun final : internal::Prepared {
   uint64_t state = 0;  // serial number
+  int base = 0;        // the context's, when it was looked up
   Request request;
   Arguments arguments;
   // Of one that is direct, where that is offered; else it is over the links.

@@ -4,6 +4,7 @@
 
 #include "algorithms/direct.h"
 #include "algorithms/state.h"
+#include "gloo/context.h"
 #include "gloo/internal/check.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -154,6 +155,7 @@ void State::prepare(const internal::CollectiveOptions* options,
     return;
   }
   prepared->state = serial_;
+  prepared->base = options->call().context->base;
   prepared->request = request;
   prepared->sizes = sizes;
   prepared->arguments = arguments;

@@ -10,11 +10,12 @@
 #include "gloo/context.h"
 #include "gloo/math.h"
 
-// A whole number that is not negative, or -1.
+// A number of ranks, or one of them: at most what the library takes. Or -1.
 inline int parseNumber(const char* text) {
   char* end = nullptr;
   const long value = std::strtol(text, &end, 10);
-  const bool good = end != text && *end == '\0' && value >= 0 && value < 65536;
+  const bool good =
+      end != text && *end == '\0' && value >= 0 && value <= 131072;
   return good ? int(value) : -1;
 }
 

@@ -27,8 +27,8 @@ struct Environment {
 //   OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK    Open MPI
 //   PMI_RANK, PMI_SIZE, MPI_LOCALRANKID         MPICH and other PMI launchers
 //   SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID   Slurm
-// (local ranks and sizes, as far as they are there and make sense:
-// GLOO_LOCAL_RANK and GLOO_LOCAL_SIZE, LOCAL_WORLD_SIZE,
+// (local ranks and sizes, as far as they are there and make sense, else
+// unknown: GLOO_LOCAL_RANK and GLOO_LOCAL_SIZE, LOCAL_WORLD_SIZE,
 // OMPI_COMM_WORLD_LOCAL_SIZE, MPI_LOCALNRANKS). All that are there must agree,
 // with one exception: inside a Slurm job step another launcher may have started
 // this process, and is then believed.
@@ -45,7 +45,10 @@ struct Environment {
 // made.
 GLOO_API Environment fromEnv();
 
-// fromEnv(), openStore(), Context and connectFullMesh() in one.
+// fromEnv(), openStore(), Context and connectFullMesh() in one, with what they
+// throw. The ranks have 30 s to find each other, the default of a context:
+// where some start later, call these one by one, and setTimeout() before the
+// last.
 GLOO_API std::shared_ptr<rendezvous::Context> connect(
     std::shared_ptr<transport::Device>& device);
 

@@ -297,5 +297,29 @@ TEST(Objects, BcubeHasTheBaseThatTheContextHadWhenTheyWereMade) {
   }
 }
 
+// Also of options that are used again: no setter tells of the base.
+TEST(Objects, ACallHasTheBaseThatTheContextHas) {
+  ContextWorld world(4);
+  std::vector<std::unique_ptr<AllreduceOptions>> options(4);
+  std::vector<std::vector<int>> data(4, std::vector<int>(5000, 1));
+  world.run([&](const ContextPtr& context) {
+    const auto rank = static_cast<size_t>(context->rank);
+    auto opts = std::make_unique<AllreduceOptions>(context);
+    opts->setOutput(data[rank].data(), data[rank].size());
+    void (*add)(void*, const void*, const void*, size_t) = &sum<int>;
+    opts->setReduceFunction(add);
+    opts->setAlgorithm(AllreduceOptions::BCUBE);
+    options[rank] = std::move(opts);
+  });
+  for (const int base : {2, 2, 2, 4, 4, 4, 2}) {
+    const size_t before = world.world().posted();
+    world.run([&](const ContextPtr& context) {
+      context->base = base;
+      allreduce(*options[static_cast<size_t>(context->rank)]);
+    });
+    EXPECT_EQ(base == 2 ? 4u * 8 : 4u * 12, world.world().posted() - before);
+  }
+}
+
 }  // namespace
 GLOO_NAMESPACE_END

@@ -233,8 +233,10 @@ proctype Waiter(byte me) {
                  queued = false;
                  how = 0;
 #endif
-                 driverAsleep = 0;
-                 driverBell = false
+                 if
+                 :: driverAsleep == 0 -> driverBell = false /* it was rung */
+                 :: else -> driverAsleep = 0
+                 fi
               fi
            fi;
 again:     skip

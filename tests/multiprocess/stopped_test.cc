@@ -70,7 +70,7 @@ TEST(StoppedTest, WhileOthersSendToIt) {
 // What it waits for came while it was stopped: nobody is late.
 TEST(StoppedTest, PastTheDeadlineOfWhatHasCome) {
   Job::Options options;
-  options.timeout = std::chrono::milliseconds(1000);
+  options.timeout = std::chrono::seconds(2) * slowness();
   Job job(options, [](Child& child, const std::shared_ptr<Context>& context) {
     if (child.rank != kVictim) {
       child.hear();
@@ -94,7 +94,7 @@ TEST(StoppedTest, PastTheDeadlineOfWhatHasCome) {
   job.group().tell(2, "stopped");
   job.group().expect(0, "has 17");
   job.group().expect(2, "has 17");
-  std::this_thread::sleep_for(std::chrono::milliseconds(1000));
+  std::this_thread::sleep_for(options.timeout);
   job.group().signal(kVictim, SIGCONT);
   job.group().expect(kVictim, "has 17");
   job.group().tellAll("go on");

@@ -139,6 +139,13 @@ class GlooSimulate(unittest.TestCase):
         self.assertRegex(result.stderr, "flat is left out.*most-actions")
         self.assertRegex(result.stdout, "(?m)^ *64 .* recursive_doubling")
 
+    def test_a_sweep_of_nothing_is_no_success(self):
+        result = run("-c", "allreduce", "-n", "64", "-s", "8",
+                     "--most-actions", "0.000001")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("most-actions", result.stderr)
+        self.assertEqual(result.stdout, "")
+
     # Without --most-actions some of these would take hours and 30 GiB.
     def test_16384_ranks_take_bounded_memory(self):
         def limit():
@@ -380,12 +387,14 @@ class GlooSimulate(unittest.TestCase):
 
     def test_files_that_cannot_be_had_are_status_1(self):
         for arguments in (["--check", "/nonexistent/x"],
+                          ["--plot", "/nonexistent/x", "-n", "16384"],
                           ["--json", "/nonexistent/x", "-s", "8"],
                           ["-a", "ring", "--draw", "/nonexistent/x"]):
             with self.subTest(arguments):
                 result = run(*arguments)
                 self.assertEqual(result.returncode, 1)
-                self.assertIn("/nonexistent/x", result.stderr)
+                self.assertIn("/nonexistent/x: No such file or directory",
+                              result.stderr)
 
     def test_help_lists_options_and_networks(self):
         result = run("--help")

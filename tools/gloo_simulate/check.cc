@@ -1,8 +1,10 @@
 #include "tools/gloo_simulate/check.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -89,8 +91,9 @@ void take(const nlohmann::json& row,
 void readCalls(const std::string& name,
                std::map<Call, std::vector<Timed>>& calls) {
   std::ifstream file(name);
-  if (!file) {
-    throw std::runtime_error("cannot read " + name);
+  if (!file || (file.peek(), file.bad())) {  // (a directory can be opened)
+    throw std::runtime_error("cannot read " + name + ": " +
+                             std::strerror(errno));
   }
   size_t row = 0;
   try {

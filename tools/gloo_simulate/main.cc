@@ -1,6 +1,7 @@
 // Simulates, draws and documents the library's algorithms. Exit status: 0, 1
-// after an error or if --check finds an order that is wrong, has no prediction
-// for a time or nothing to compare, 2 for a bad command line.
+// after an error, if there is nothing that could be simulated, or if --check
+// finds an order that is wrong, has no prediction for a time or nothing to
+// compare, 2 for a bad command line.
 #include <unistd.h>
 
 #include <cstdio>
@@ -30,9 +31,18 @@ void showNote(const std::string& note) {
   std::fprintf(stderr, "gloo_simulate: %s\n", note.c_str());
 }
 
-void runSweep(const Options& options) {
+bool runSweep(const Options& options) {
+  // Before minutes of simulating. What is there stays until there is more.
+  for (const std::string& name : {options.jsonFile, options.plotFile}) {
+    if (!name.empty()) {
+      gloo_simulate::requireWritable(name);
+    }
+  }
   const auto rows = gloo_simulate::sweep(options, showNote, showProgress);
   showProgress("");
+  if (rows.empty()) {
+    return false;  // the notes have said why
+  }
   printTable(options, rows);
   if (!options.jsonFile.empty()) {
     writeJson(options, rows);
@@ -40,6 +50,7 @@ void runSweep(const Options& options) {
   if (!options.plotFile.empty()) {
     gloo_simulate::writeText(options.plotFile, chartOf(options, rows));
   }
+  return true;
 }
 
 void draw(const Options& options) {
@@ -66,7 +77,7 @@ int run(const Options& options) {
   } else if (options.text || !options.drawFile.empty()) {
     draw(options);
   } else {
-    runSweep(options);
+    return runSweep(options) ? 0 : 1;
   }
   return 0;
 }

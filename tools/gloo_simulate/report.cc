@@ -89,13 +89,27 @@ void writeJson(const Options& options, const std::vector<Row>& rows) {
   writeText(options.jsonFile, list.dump(1) + "\n");
 }
 
+namespace {
+
+[[noreturn]] void throwUnwritable(const std::string& name) {
+  throw std::runtime_error("cannot write " + name + ": " +
+                           std::strerror(errno));
+}
+
+}  // namespace
+
+void requireWritable(const std::string& name) {
+  if (!std::ofstream(name, std::ios::app).is_open()) {
+    throwUnwritable(name);
+  }
+}
+
 void writeText(const std::string& name, const std::string& text) {
   std::ofstream file(name, std::ios::binary);
   file << text;
   file.close();
   if (!file) {
-    throw std::runtime_error("cannot write " + name + ": " +
-                             std::strerror(errno));
+    throwUnwritable(name);
   }
 }
 

@@ -22,5 +22,7 @@ void writeJson(const Options& options, const std::vector<Row>& rows);
 
 // Throws std::runtime_error with the file and why.
 void writeText(const std::string& file, const std::string& text);
+// Throws what that would. Makes the file, if there is none.
+void requireWritable(const std::string& file);
 
 }  // namespace gloo_simulate

@@ -32,7 +32,7 @@ constexpr uint64_t kListener = 0;
 // a second. Who then waits for the lock, or for a deadline, comes first.
 constexpr milliseconds kTurn{50};
 // Turns in a row that leave something to read, before one that judges
-// deadlines.
+// deadlines; of those that take long, two.
 constexpr int kMostUnread = 20;
 
 }  // namespace
@@ -115,6 +115,7 @@ bool Connector::Impl::poll() {
   const int n = ::epoll_wait(epoll.get(), events.data(), kMost, 0);
   if (n <= 0 && stillborn_.empty() && !busy() && listening_) {
     late_ = false;
+    unread_ = 0;
     return false;  // most often: without a look at the clock
   }
   begun_ = Clock::now();
@@ -134,7 +135,9 @@ bool Connector::Impl::poll() {
     }
   }
   // What has come in time may be read late, as by a process that was stopped.
-  if ((i >= n && n < kMost && !tookLong()) || ++unread_ == kMostUnread) {
+  const bool all = i >= n && n < kMost && !tookLong();
+  unread_ += tookLong() ? kMostUnread / 2 : 1;
+  if (all || unread_ >= kMostUnread) {
     unread_ = 0;
     expire();
   }

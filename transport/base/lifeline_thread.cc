@@ -377,7 +377,8 @@ void Lifelines::Impl::run() {
       orExhaust(events[i].data.u64 >> 2, [&] { onEvent(events[i].data.u64); });
     }
     // What has come in time may be read late, as by a process that was stopped.
-    if (n < kMost || ++unread == kMostUnread) {
+    // (EINTR is how it is woken then.)
+    if ((n >= 0 && n < kMost) || ++unread == kMostUnread) {
       unread = 0;
       onTimer(Clock::now());
     }

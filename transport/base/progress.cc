@@ -29,8 +29,9 @@ constexpr int kGlances = 64;
 constexpr uint32_t kRestRounds = 512;
 constexpr std::chrono::microseconds kDefaultSpin{500};
 // Past a deadline, while each round moves something: enough for what lies in a
-// socket, and little enough to be late by.
-constexpr milliseconds kLastLook{20};
+// socket, and little enough to be late by. So many rounds in any case.
+constexpr milliseconds kLastLook{5};
+constexpr int kLastRounds = 4;
 // How long a driver sleeps on words, which do not tell of the end of a peer,
 // nor of calls. Who has not been woken until then sleeps on in epoll: that
 // costs a long wait one wake-up.
@@ -156,8 +157,12 @@ bool ProgressDomain::lastLook(const Ready& ready) {
   if (!driving_.load(std::memory_order_relaxed)) {
     role.emplace(*this);
   }
+  rounds_ |= kRestRounds - 1;  // the first leaves nobody out
   const auto end = Clock::now() + kLastLook;
-  while (!ready() && visit() && Clock::now() < end) {
+  for (int i = 0; !ready() && (i < kLastRounds || Clock::now() < end); i++) {
+    if (!visit()) {
+      break;
+    }
   }
   return ready();
 }
@@ -274,8 +279,9 @@ void ProgressDomain::block(Lock& lock, const Ready& ready, Deadline deadline,
     waitReadable(epoll_.get(), driverBell_.get(), deadline);
   }
   lock.lock();
+  const bool rung = driverAsleep_ == Asleep::kNot;  // see ringDriver()
   driverAsleep_ = Asleep::kNot;
-  if (!onWords) {
+  if (!onWords && rung) {
     silence(driverBell_);
   }
 }

@@ -24,11 +24,21 @@ int readsAsked(const Adapter& adapter) {
                   adapter.device().max_qp_init_rd_atom);
 }
 
-// ENOMEM is also what drivers say (mlx5) of a queue that has too many bytes in
-// all, of which inline data is a part.
+// Not where the error is surely about something else: drivers say EINVAL or
+// EOPNOTSUPP, ENOMEM of a queue that has too many bytes in all (mlx5), or
+// nothing (bnxt_re).
 bool lessInlineDataMayHelp(int error) {
-  return error == EINVAL || error == EOPNOTSUPP || error == ENOSYS ||
-         error == ENOMEM;
+  switch (error) {
+    case EMFILE:
+    case ENFILE:
+    case EPERM:
+    case EACCES:
+    case ENODEV:
+    case EIO:
+      return false;
+    default:
+      return true;
+  }
 }
 
 }  // namespace
@@ -71,14 +81,15 @@ void QueuePair::create(QueueLengths wanted) {
   do {
     asked /= 2;
     init.cap.max_inline_data = asked;
+    errno = 0;
     qp_.reset(api().createQp(adapter_.pd(), &init));
     error = errno;
   } while (qp_ == nullptr && asked > 0 && lessInlineDataMayHelp(error));
   if (qp_ == nullptr) {
     GLOO_THROW_IO_EXCEPTION(
         "RDMA device ", adapter_.chosen().device, " makes no queue pair with ",
-        wanted.sends, " sends and ", wanted.receives,
-        " receives: ", base::errnoText(error),
+        wanted.sends, " sends and ", wanted.receives, " receives: ",
+        error != 0 ? base::errnoText(error) : "the driver does not say why",
         " (lower sendQueue and receives of the device's attributes; is the "
         "limit of locked memory, ulimit -l, large enough?)");
   }

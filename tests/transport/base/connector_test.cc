@@ -2,6 +2,7 @@
 // friend.
 #include "transport/base/connector.h"
 
+#include "tests/support/process_group.h"
 #include "tests/transport/base/loopback.h"
 
 #include <gtest/gtest.h>
@@ -14,6 +15,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <thread>
 
 GLOO_NAMESPACE_BEGIN
 namespace test {
@@ -135,7 +137,8 @@ TEST_F(ConnectorTest, ConnectsBothSidesAndHandsOverTheHellos) {
 
 // More answers than are read at once have come, but nobody could read any.
 TEST_F(ConnectorTest, WhatCameInTimeIsReadBeforeDeadlinesAreJudged) {
-  constexpr size_t kCalls = 200;
+  constexpr int kCalls = 200;
+  const auto limit = seconds(2) * slowness();
   ProgressDomain other;
   FakeParty carol{33};
   std::optional<Connector> c;
@@ -144,16 +147,29 @@ TEST_F(ConnectorTest, WhatCameInTimeIsReadBeforeDeadlinesAreJudged) {
     c.emplace(other, loopback());
     c->addParty(carol.nonce, carol);
   }
-  for (size_t i = 0; i < kCalls; i++) {
-    a.connect(alice.nonce, c->endpoint(), greeting(carol.nonce), i,
-              milliseconds(1500));
+  Hello probe = greeting(carol.nonce);
+  probe.purpose = Purpose::kProbe;
+  const auto end = std::chrono::steady_clock::now() + limit;
+  {
+    const auto lock = other.lock();  // nobody answers
+    for (int i = 0; i < kCalls; i++) {
+      a.connect(alice.nonce, c->endpoint(), probe, static_cast<uint64_t>(i),
+                limit);
+    }
+    while (a.poll()) {  // all that there is to say
+    }
   }
-  EXPECT_TRUE(waitFor([&] {  // all hellos are sent
+  const auto greeted = [&] {
     const auto lock = other.lock();
-    return carol.greeted > 0;
-  }));
-  ::usleep(2000000);  // we hold our lock
-  EXPECT_TRUE(waitFor([&] { return alice.tags.size() == kCalls; }));
+    return carol.greeted;
+  };
+  while (greeted() < kCalls && std::chrono::steady_clock::now() < end) {
+    ::usleep(1000);
+  }
+  EXPECT_EQ(greeted(), kCalls);
+  // Meanwhile, and from now on, we hold our lock, and read no answer.
+  std::this_thread::sleep_until(end + milliseconds(10));
+  EXPECT_TRUE(waitFor([&] { return alice.tags.size() == size_t{kCalls}; }));
   EXPECT_EQ(alice.failures.size(), 0u);
   const auto lock = other.lock();
   c.reset();

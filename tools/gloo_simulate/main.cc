@@ -1,7 +1,6 @@
 // Simulates, draws and documents the library's algorithms. Exit status: 0, 1
-// after an error, if there is nothing that could be simulated, or if --check
-// finds an order that is wrong, has no prediction for a time or nothing to
-// compare, 2 for a bad command line.
+// after an error or if --check finds an order that is wrong, has no prediction
+// for a time or nothing to compare, 2 for a bad command line.
 #include <unistd.h>
 
 #include <cstdio>
@@ -31,7 +30,7 @@ void showNote(const std::string& note) {
   std::fprintf(stderr, "gloo_simulate: %s\n", note.c_str());
 }
 
-bool runSweep(const Options& options) {
+void runSweep(const Options& options) {
   // Before minutes of simulating. What is there stays until there is more.
   for (const std::string& name : {options.jsonFile, options.plotFile}) {
     if (!name.empty()) {
@@ -40,9 +39,6 @@ bool runSweep(const Options& options) {
   }
   const auto rows = gloo_simulate::sweep(options, showNote, showProgress);
   showProgress("");
-  if (rows.empty()) {
-    return false;  // the notes have said why
-  }
   printTable(options, rows);
   if (!options.jsonFile.empty()) {
     writeJson(options, rows);
@@ -50,7 +46,6 @@ bool runSweep(const Options& options) {
   if (!options.plotFile.empty()) {
     gloo_simulate::writeText(options.plotFile, chartOf(options, rows));
   }
-  return true;
 }
 
 void draw(const Options& options) {
@@ -77,7 +72,7 @@ int run(const Options& options) {
   } else if (options.text || !options.drawFile.empty()) {
     draw(options);
   } else {
-    return runSweep(options) ? 0 : 1;
+    runSweep(options);
   }
   return 0;
 }

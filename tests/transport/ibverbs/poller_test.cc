@@ -39,12 +39,34 @@ TEST_F(VerbsPollerTest, ForManyEventsAtOnceThePortIsAskedOnce) {
 
 TEST_F(VerbsPollerTest, LessInlineDataIsAskedForWhereThatMayHelp) {
   VerbsPoller poller(attr_);
-  for (const int error : {EINVAL, EOPNOTSUPP, ENOMEM, 0}) {
+  for (const int error : {EINVAL, EOPNOTSUPP, ENOSYS, ENOMEM}) {
     fake_.fail(test::FakeCall::kCreateQp, error);
     const Endpoint endpoint(poller, shapeFor(poller.adapter(), 1));
     EXPECT_EQ(endpoint.shape().caps.copiedBytes,
               static_cast<size_t>(attr_.inlineBytes) / 2);
   }
+}
+
+// As bnxt_re does: errno is an earlier call's.
+ibv_qp* (*createQp)(ibv_pd*, ibv_qp_init_attr*) = nullptr;
+ibv_qp* refuseWithoutErrno(ibv_pd* pd, ibv_qp_init_attr* init) {
+  return init->cap.max_inline_data > 96 ? nullptr : createQp(pd, init);
+}
+
+TEST_F(VerbsPollerTest, LessInlineDataIsAskedForWhereTheDriverDoesNotSayWhy) {
+  LoadedApi silent;
+  silent.api = api();
+  createQp = silent.api->createQp;
+  silent.api->createQp = &refuseWithoutErrno;
+  replaceApi(&silent);
+  {
+    VerbsPoller poller(attr_);
+    errno = EMFILE;
+    const Endpoint endpoint(poller, shapeFor(poller.adapter(), 1));
+    EXPECT_EQ(endpoint.shape().caps.copiedBytes,
+              static_cast<size_t>(attr_.inlineBytes) / 4);
+  }
+  replaceApi(nullptr);
 }
 
 TEST_F(VerbsPollerTest, WhatLessInlineDataDoesNotMendIsAnErrorAtOnce) {

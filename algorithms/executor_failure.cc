@@ -1,4 +1,5 @@
 // How a run of an executor fails, and what it says.
+#include <algorithm>
 #include <bit>
 #include <utility>
 

@@ -1,7 +1,6 @@
 // Steady state allocates nothing, and a failure needs no memory.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <new>
 #include <typeinfo>
 
@@ -30,6 +29,7 @@
 #include "gloo/transport/shm/device.h"
 #include "gloo/transport/tcp/device.h"
 #include "tests/algorithms/worlds.h"
+#include "tests/support/own_new.h"
 
 namespace {
 // Of this thread, since it was last set to 0.
@@ -39,35 +39,12 @@ thread_local bool exhausted = false;
 // So many more of this thread succeed, the next one does not.
 thread_local size_t succeeding = SIZE_MAX;
 
-void* allocated(void* memory) {
-  allocations++;
-  const bool fails = succeeding != SIZE_MAX && succeeding-- == 0;
-  if (memory != nullptr && !exhausted && !fails) {
-    return memory;
-  }
-  std::free(memory);
-  throw std::bad_alloc();
-}
 }  // namespace
 
-void* operator new(size_t bytes) {
-  return allocated(std::malloc(bytes == 0 ? 1 : bytes));
-}
-void* operator new(size_t bytes, std::align_val_t alignment) {
-  const auto a = static_cast<size_t>(alignment);
-  return allocated(std::aligned_alloc(a, (bytes + a - 1) / a * a));
-}
-// Not inlined: gcc would take free() for the wrong way to release what comes of
-// an operator new that it does not look into.
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, size_t) noexcept { operator delete(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept {
-  operator delete(memory);
-}
-void operator delete(void* memory, size_t, std::align_val_t) noexcept {
-  operator delete(memory);
+bool mayAllocate() {
+  allocations++;
+  const bool fails = succeeding != SIZE_MAX && succeeding-- == 0;
+  return !exhausted && !fails;
 }
 
 GLOO_NAMESPACE_BEGIN

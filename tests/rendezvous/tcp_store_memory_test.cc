@@ -2,32 +2,19 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <new>
 
 #include "gloo/rendezvous/tcp_store.h"
 #include "rendezvous/socket.h"
 #include "rendezvous/tcp_store_wire.h"
+#include "tests/support/own_new.h"
 
 namespace {
 std::atomic<bool> exhausted{false};
 thread_local bool spared = false;
 }  // namespace
 
-void* operator new(size_t bytes) {
-  if (!exhausted || spared) {
-    if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) {
-      return memory;
-    }
-  }
-  throw std::bad_alloc();
-}
-// Not inlined: gcc would take free() for the wrong way to release what comes of
-// an operator new that it does not look into.
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, size_t) noexcept { operator delete(memory); }
+bool mayAllocate() { return !exhausted || spared; }
 
 namespace gloo_test {
 

@@ -1,12 +1,12 @@
 // A poller that gets no memory.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <new>
 #include <optional>
 #include <set>
 
 #include "tests/support/fake_verbs/fake_verbs.h"
+#include "tests/support/own_new.h"
 #include "transport/ibverbs/poller.h"
 
 namespace {
@@ -14,21 +14,11 @@ namespace {
 thread_local size_t succeeding = SIZE_MAX;
 }  // namespace
 
-void* operator new(size_t bytes) {
-  if (succeeding > 0) {
-    succeeding -= succeeding != SIZE_MAX ? 1 : 0;
-    if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) {
-      return memory;
-    }
-  }
-  throw std::bad_alloc();
+bool mayAllocate() {
+  const bool may = succeeding > 0;
+  succeeding -= may && succeeding != SIZE_MAX ? 1 : 0;
+  return may;
 }
-// Not inlined: gcc would take free() for the wrong way to release what comes of
-// an operator new that it does not look into.
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, size_t) noexcept { operator delete(memory); }
 
 GLOO_NAMESPACE_BEGIN
 namespace transport::ibverbs {

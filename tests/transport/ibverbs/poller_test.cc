@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "tests/support/fake_verbs/fake_verbs.h"
 #include "transport/ibverbs/api.h"
@@ -22,6 +23,23 @@ class VerbsPollerTest : public testing::Test {
  protected:
   test::FakeVerbs fake_;
   attr attr_;
+};
+
+// While there is one, the fake's library with other functions in it.
+class Replaced {
+ public:
+  template <typename Change>
+  explicit Replaced(const Change& change) {
+    loaded_.api = api();
+    change(*loaded_.api);
+    replaceApi(&loaded_);
+  }
+  Replaced(const Replaced&) = delete;
+  Replaced& operator=(const Replaced&) = delete;
+  ~Replaced() { replaceApi(nullptr); }
+
+ private:
+  LoadedApi loaded_;
 };
 
 // The kernel makes one for each address that it takes from an interface.
@@ -54,19 +72,14 @@ ibv_qp* refuseWithoutErrno(ibv_pd* pd, ibv_qp_init_attr* init) {
 }
 
 TEST_F(VerbsPollerTest, LessInlineDataIsAskedForWhereTheDriverDoesNotSayWhy) {
-  LoadedApi silent;
-  silent.api = api();
-  createQp = silent.api->createQp;
-  silent.api->createQp = &refuseWithoutErrno;
-  replaceApi(&silent);
-  {
-    VerbsPoller poller(attr_);
-    errno = EMFILE;
-    const Endpoint endpoint(poller, shapeFor(poller.adapter(), 1));
-    EXPECT_EQ(endpoint.shape().caps.copiedBytes,
-              static_cast<size_t>(attr_.inlineBytes) / 4);
-  }
-  replaceApi(nullptr);
+  const Replaced silent([](Api& api) {
+    createQp = std::exchange(api.createQp, &refuseWithoutErrno);
+  });
+  VerbsPoller poller(attr_);
+  errno = EMFILE;
+  const Endpoint endpoint(poller, shapeFor(poller.adapter(), 1));
+  EXPECT_EQ(endpoint.shape().caps.copiedBytes,
+            static_cast<size_t>(attr_.inlineBytes) / 4);
 }
 
 TEST_F(VerbsPollerTest, WhatLessInlineDataDoesNotMendIsAnErrorAtOnce) {
@@ -96,13 +109,9 @@ ibv_pd* forkAndAllocPd(ibv_context* context) {
 }
 
 TEST_F(VerbsPollerTest, AForkWhileADeviceIsOpenedLeavesTheChildNothing) {
-  LoadedApi forking;
-  forking.api = api();
-  allocPd = forking.api->allocPd;
-  forking.api->allocPd = &forkAndAllocPd;
-  replaceApi(&forking);
-  { const Adapter adapter(attr_); }
-  replaceApi(nullptr);
+  const Replaced forking(
+      [](Api& api) { allocPd = std::exchange(api.allocPd, &forkAndAllocPd); });
+  const Adapter adapter(attr_);
   EXPECT_EQ(leftOpen, 0);
 }
 

@@ -233,10 +233,8 @@ proctype Waiter(byte me) {
                  queued = false;
                  how = 0;
 #endif
-                 if
-                 :: driverAsleep == 0 -> driverBell = false /* it was rung */
-                 :: else -> driverAsleep = 0
-                 fi
+                 driverAsleep = 0;
+                 driverBell = false
               fi
            fi;
 again:     skip

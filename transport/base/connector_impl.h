@@ -102,7 +102,7 @@ class Connector::Impl {
   uint64_t nextId_ = 1;
   Clock::time_point begun_;  // the last poll that had anything to do
   bool late_ = false;
-  int unread_ = 0;                   // polls in a row
+  int unread_ = 0;  // polls in a row that left something; long ones count more
   std::vector<uint64_t> stillborn_;  // calls that could not even start
   RateLimit garbage_;
   RateLimit shortage_;

@@ -29,7 +29,8 @@ constexpr int kGlances = 64;
 constexpr uint32_t kRestRounds = 512;
 constexpr std::chrono::microseconds kDefaultSpin{500};
 // Past a deadline, while each round moves something: enough for what lies in a
-// socket, and little enough to be late by. So many rounds in any case.
+// socket, and little enough to be late by; so many rounds even if they take
+// long.
 constexpr milliseconds kLastLook{5};
 constexpr int kLastRounds = 4;
 // How long a driver sleeps on words, which do not tell of the end of a peer,
@@ -157,7 +158,7 @@ bool ProgressDomain::lastLook(const Ready& ready) {
   if (!driving_.load(std::memory_order_relaxed)) {
     role.emplace(*this);
   }
-  rounds_ |= kRestRounds - 1;  // the first leaves nobody out
+  rounds_ |= kRestRounds - 1;  // the first includes pollers that rest
   const auto end = Clock::now() + kLastLook;
   for (int i = 0; !ready() && (i < kLastRounds || Clock::now() < end); i++) {
     if (!visit()) {
@@ -279,9 +280,8 @@ void ProgressDomain::block(Lock& lock, const Ready& ready, Deadline deadline,
     waitReadable(epoll_.get(), driverBell_.get(), deadline);
   }
   lock.lock();
-  const bool rung = driverAsleep_ == Asleep::kNot;  // see ringDriver()
   driverAsleep_ = Asleep::kNot;
-  if (!onWords && rung) {
+  if (!onWords) {
     silence(driverBell_);
   }
 }

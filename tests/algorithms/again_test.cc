@@ -40,7 +40,7 @@ class AgainTest : public ::testing::TestWithParam<bool> {
   void onTwoRanks(const std::function<void(const ContextPtr&)>& body) {
     spawnContexts(
         Mode::kThreads,
-        [this]() -> std::shared_ptr<transport::Device> {
+        []() -> std::shared_ptr<transport::Device> {
           if (GetParam()) {
             return transport::shm::CreateDevice();
           }

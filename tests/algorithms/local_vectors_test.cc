@@ -92,38 +92,43 @@ TEST(LocalVectors, StayAsTheyAreWhereTheContextHasFailed) {
 
 // ---- What is only copied, too.
 
+// What a call would copy from, and to.
+struct Copied {
+  // The call throws, and the output stays.
+  template <typename World, typename Call>
+  void expectLeft(World& world, const Call& call) {
+    failContext(world);
+    EXPECT_THROW(call(), IoException);
+    EXPECT_EQ(std::vector<int>(kCount, -1), output);
+  }
+
+  std::vector<int> input = std::vector<int>(4 * kCount, 1);
+  std::vector<int> output = std::vector<int>(kCount, -1);
+};
+
 TEST(LocalVectors, OneRanksOutputStaysWhereTheContextHasFailed) {
   ContextWorld world(1);
-  const ContextPtr& context = world.context(0);
-  std::vector<int> input(kCount, 1);
-  std::vector<int> output(kCount, -1);
-  AllreduceOptions options(context);
-  options.setInput(input.data(), kCount);
-  options.setOutput(output.data(), kCount);
+  Copied vectors;
+  AllreduceOptions options(world.context(0));
+  options.setInput(vectors.input.data(), kCount);
+  options.setOutput(vectors.output.data(), kCount);
   options.setReduceFunction(kSum);
-  failContext(world.world());
-  EXPECT_THROW(allreduce(options), IoException);
-  EXPECT_EQ(std::vector<int>(kCount, -1), output);
+  vectors.expectLeft(world.world(), [&] { allreduce(options); });
 }
 
 TEST(LocalVectors, ARanksOwnPartStaysWhereTheContextHasFailed) {
   ContextWorld world(2);
-  const ContextPtr& context = world.context(0);
-  std::vector<int> input(kCount, 1);
-  std::vector<int> output(kCount, -1);
-  AlltoallvOptions options(context);
-  options.setInput(input.data(), std::vector<int64_t>{kCount, 0});
-  options.setOutput(output.data(), std::vector<int64_t>{kCount, 0});
-  failContext(world.world());
-  EXPECT_THROW(alltoallv(options), IoException);
-  EXPECT_EQ(std::vector<int>(kCount, -1), output);
+  Copied vectors;
+  AlltoallvOptions options(world.context(0));
+  options.setInput(vectors.input.data(), std::vector<int64_t>{kCount, 0});
+  options.setOutput(vectors.output.data(), std::vector<int64_t>{kCount, 0});
+  vectors.expectLeft(world.world(), [&] { alltoallv(options); });
 }
 
 // The root copies all parts before it sends any.
 TEST(LocalVectors, ARootsOutputStaysWhereTheContextHasFailed) {
   algorithms::Ranks ranks(4);
-  const std::vector<int> input(4 * kCount, 1);
-  std::vector<int> output(kCount, -1);
+  Copied vectors;
   algorithms::Request request;
   request.collective = algorithms::Collective::kScatter;
   request.type = internal::ElementType::kInt32;
@@ -131,13 +136,12 @@ TEST(LocalVectors, ARootsOutputStaysWhereTheContextHasFailed) {
   request.counts.count = kCount;
   request.forced = "binomial";
   algorithms::Arguments arguments;
-  arguments.input = input.data();
-  arguments.output = output.data();
+  arguments.input = vectors.input.data();
+  arguments.output = vectors.output.data();
   arguments.prefix = kScatterSlotPrefix;
   arguments.timeout = std::chrono::seconds(10);
-  failContext(ranks.world());
-  EXPECT_THROW(ranks.state(0).run(request, arguments), IoException);
-  EXPECT_EQ(std::vector<int>(kCount, -1), output);
+  vectors.expectLeft(ranks.world(),
+                     [&] { ranks.state(0).run(request, arguments); });
 }
 
 // Also where there is nobody to exchange anything with.

@@ -135,8 +135,9 @@ bool Connector::Impl::poll() {
     }
   }
   // What has come in time may be read late, as by a process that was stopped.
-  const bool all = i >= n && n < kMost && !tookLong();
-  unread_ += tookLong() ? kMostUnread / 2 : 1;
+  const bool slow = tookLong();
+  const bool all = i >= n && n < kMost && !slow;
+  unread_ += slow ? kMostUnread / 2 : 1;
   if (all || unread_ >= kMostUnread) {
     unread_ = 0;
     expire();

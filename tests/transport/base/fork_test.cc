@@ -93,11 +93,12 @@ std::shared_ptr<transport::Device> device() {
 // may be another one's, or lead to memory that is gone.
 TEST(Fork, AForkedChildDestroysADeviceBesideThreadsOfItsOwn) {
   std::shared_ptr<transport::Device> inherited = device();
-  EXPECT_TRUE(holdsInChild([&] {
+  const auto afterAnother = [&] {
     std::thread([] {}).join();
     inherited.reset();
     return true;
-  }));
+  };
+  EXPECT_TRUE(holdsInChild(afterAnother));
   EXPECT_TRUE(holdsInChild([&] {
     auto own = device();
     inherited.reset();
@@ -109,11 +110,7 @@ TEST(Fork, AForkedChildDestroysADeviceBesideThreadsOfItsOwn) {
   for (int i = 0; i < 8; i++) {
     others.emplace_back([&] { over.wait(false); });
   }
-  EXPECT_TRUE(holdsInChild([&] {
-    std::thread([] {}).join();
-    inherited.reset();
-    return true;
-  }));
+  EXPECT_TRUE(holdsInChild(afterAnother));
   over = true;
   over.notify_all();
   for (std::thread& other : others) {

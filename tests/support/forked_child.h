@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <thread>
@@ -14,6 +16,29 @@
 
 GLOO_NAMESPACE_BEGIN
 namespace test {
+
+// Whether every other thread of this process is asleep.
+inline bool othersSleep() {
+  for (const auto& task :
+       std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream file(task.path() / "stat");
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    const size_t name = text.rfind(") ");  // proc(5): then comes the state
+    if (name != std::string::npos && text[name + 2] != 'S' &&
+        task.path().filename() != std::to_string(::gettid())) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Until they are, 10 s at most. A thread that begins may hold a lock of a
+// sanitizer's allocator, and a child forked then waits for it for ever.
+inline void waitUntilOthersSleep() {
+  for (int i = 0; i < 10000 && !othersSleep(); i++) {
+    ::usleep(1000);
+  }
+}
 
 // Whether `body` is true in a forked child. One that waits for what is not
 // there is ended, and is not.

@@ -17,6 +17,7 @@
 #include "gloo/rendezvous/hash_store.h"
 #include "gloo/transport/tcp/device.h"
 #include "tests/support/forked_child.h"
+#include "tests/support/sanitized.h"
 #include "transport/base/context.h"
 #include "transport/base/socket.h"
 
@@ -98,6 +99,7 @@ TEST(Fork, AForkedChildDestroysADeviceBesideThreadsOfItsOwn) {
     inherited.reset();
     return true;
   };
+  waitUntilOthersSleep();
   EXPECT_TRUE(holdsInChild(afterAnother));
   EXPECT_TRUE(holdsInChild([&] {
     auto own = device();
@@ -110,6 +112,7 @@ TEST(Fork, AForkedChildDestroysADeviceBesideThreadsOfItsOwn) {
   for (int i = 0; i < 8; i++) {
     others.emplace_back([&] { over.wait(false); });
   }
+  waitUntilOthersSleep();
   EXPECT_TRUE(holdsInChild(afterAnother));
   over = true;
   over.notify_all();
@@ -122,7 +125,7 @@ TEST(Fork, AForkedChildDestroysADeviceBesideThreadsOfItsOwn) {
 TEST(Fork, AForkedChildDestroysAStoreThatAThreadWaitsIn) {
   auto store = std::make_unique<rendezvous::HashStore>();
   std::thread other([&waited = *store] { waited.wait({"key"}); });
-  ::usleep(100000);
+  waitUntilOthersSleep();
   EXPECT_TRUE(holdsInChild([&] {
     store.reset();
     return true;

@@ -42,7 +42,7 @@ enum class Reduction : uint8_t {
   kProduct = 2,
   kMin = 3,
   kMax = 4,
-  kAverage = 5,  // a sum, divided by the number of ranks at the end
+  kAverage = 5,  // a sum, divided by how many vectors it is of
   kCustom = 6,   // a function that the library does not know
 };
 constexpr size_t kReductions = 7;

@@ -264,7 +264,8 @@ class GLOO_API CollectiveOptions {
   // setReduceFunction(gloo::average<T>)
   void setReduceFunction(AverageOf average);
 
-  // Longest message into which the operation is cut; equal on all ranks.
+  // Longest message into which the operation is cut, in bytes (1 MiB unless
+  // set); equal on all ranks. One element at least: so is 0.
   void setMaxSegmentSize(size_t bytes);
 
   void setAlgorithmName(const char* literal) {

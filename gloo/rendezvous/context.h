@@ -45,7 +45,8 @@ class GLOO_API ContextFactory {
   explicit ContextFactory(std::shared_ptr<::gloo::Context> backingContext);
 
   // All ranks of the backing context call it, in the same order. The result
-  // has the backing context's rank, size, base and timeout.
+  // has the backing context's rank, size, base and timeout. Throws what
+  // connectFullMesh() does.
   std::shared_ptr<::gloo::Context> makeContext(
       std::shared_ptr<transport::Device>& device);
 

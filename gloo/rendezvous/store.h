@@ -100,8 +100,8 @@ class GLOO_API PeekableStore : public Store {
 //   redis://[[user:]password@]host[:port], redis+unix://[...@]/path/of/socket
 //   tcp://host:port   rank 0 serves it until its process ends
 // User and password may be percent-encoded. InvalidOperationException, one
-// line, when the URL is none of these; IoException when the store cannot be
-// reached.
+// line, when the URL is none of these or the directory not there; IoException
+// when the store cannot be reached.
 GLOO_API std::shared_ptr<Store> openStore(const std::string& url, int rank);
 
 }  // namespace rendezvous

@@ -1,5 +1,6 @@
 // Lifecycle and buffers of a context; failure is in context_failure.cc,
-// operations in context_operations.cc, connecting in context_mesh.cc.
+// operations in context_operations.cc, those of buffers in context_owned.cc,
+// connecting in context_mesh.cc.
 #include "transport/base/context.h"
 
 #include <algorithm>

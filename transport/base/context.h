@@ -181,7 +181,7 @@ class Context final : public transport::Context,
   // A wait for one of the owner's sends, or receives, unless it is over() after
   // all: gives up the lock meanwhile.
   void timedOut(ProgressDomain::Lock& lock, const ProgressDomain::Ready& over,
-                const OperationOwner& owner, bool sends,
+                OperationOwner& owner, bool sends,
                 std::chrono::nanoseconds elapsed);
   // Likewise. With what `make` returns.
   void failTimeout(ProgressDomain::Lock& lock,
@@ -215,7 +215,7 @@ class Context final : public transport::Context,
              const Described& what, const Pairs& with);
   // Ends all operations of the owner; its first receive or send, if there is.
   void cancelOwned(ProgressDomain::Lock& lock, OperationOwner& owner);
-  bool cancelFirst(ProgressDomain::Lock& lock, const OperationOwner& owner,
+  bool cancelFirst(ProgressDomain::Lock& lock, OperationOwner& owner,
                    bool sends);
   // The owner is about to be destroyed.
   void disown(OperationOwner& owner);
@@ -300,6 +300,8 @@ class Context final : public transport::Context,
   // context_operations.cc
   void post(Operation& op, bool isSend, int peer, uint64_t slot, void* data,
             size_t bytes, uint64_t check, bool more);
+  void list(Operation& op);  // in context_owned.cc
+  void unlist(Operation& op);
   void cancelOne(Operation& op);
   void waitForEnd(ProgressDomain::Lock& lock, const ProgressDomain::Ready& over,
                   const Described& what, const Pairs& with);
@@ -313,9 +315,6 @@ class Context final : public transport::Context,
                        std::chrono::milliseconds limit, const Pairs& pairs,
                        Sign sign = Sign::kMoved);
   uint64_t movedBy(const Pairs& pairs, Sign sign) const;
-  // The oldest pending one, of sends or of receives; null: none.
-  internal::Operation* firstOf(const OperationOwner& owner) const;
-  internal::Operation* firstOf(const OperationOwner& owner, bool sends) const;
   std::string linkNameLocked(int peer) const;
   // context_memory.cc
   bool needsRegions() const;
@@ -382,7 +381,8 @@ class Context final : public transport::Context,
   std::string refusal_;  // told to everyone who calls
   std::vector<std::unique_ptr<transport::Pair>> pairs_;
   std::vector<Peer> peers_;
-  Fifo<Operation, &Operation::nextPending, &Operation::prevPending> pending_;
+  PendingOperations pending_;  // that have no owner
+  Fifo<OperationOwner> busyOwners_;
   std::unordered_map<uint32_t, ExportedRegion> exports_;
   uint32_t nextExport_ = 1;
   std::map<uint64_t, Probe> probes_;

@@ -105,14 +105,12 @@ bool Context::waitUntil(const std::function<bool()>& ready, Deadline deadline) {
   bool done = domain().finds(lock, ready);
   if (!done && cause_ == nullptr) {
     const auto either = [&ready, this] { return cause_ != nullptr || ready(); };
-    if (!domain().glance(either)) {
-      const Deadline patience = Deadline::after(kPatience);
-      if (deadline.at() <= patience.at()) {
-        domain().wait(lock, either, deadline);
-      } else if (!domain().wait(lock, either, patience)) {
-        tellAwaited();
-        domain().wait(lock, either, deadline);
-      }
+    const Deadline patience = Deadline::after(kPatience);
+    if (deadline.at() <= patience.at()) {
+      domain().wait(lock, either, deadline);
+    } else if (!domain().wait(lock, either, patience)) {
+      tellAwaited();
+      domain().wait(lock, either, deadline);
     }
     done = ready();
   }

@@ -148,6 +148,10 @@ void Context::failAfter(const std::exception& e, const char* what,
 }
 
 void Context::failPending() {
+  while (OperationOwner* owner = busyOwners_.front()) {
+    ended(*owner->pending(!owner->sends_.empty()).front(),
+          Operation::State::kFailed);
+  }
   while (Operation* op = pending_.front()) {
     ended(*op, Operation::State::kFailed);
   }
@@ -177,12 +181,11 @@ void Context::failTimeout(ProgressDomain::Lock& lock,
 
 // A wait of `owner` has reached its deadline.
 void Context::timedOut(ProgressDomain::Lock& lock,
-                       const ProgressDomain::Ready& over,
-                       const OperationOwner& owner, bool sends,
-                       std::chrono::nanoseconds elapsed) {
+                       const ProgressDomain::Ready& over, OperationOwner& owner,
+                       bool sends, std::chrono::nanoseconds elapsed) {
   const auto ms = std::chrono::duration_cast<milliseconds>(elapsed).count();
   const auto cause = [&] {
-    const Operation* const op = firstOf(owner, sends);
+    const Operation* const op = owner.pending(sends).front();
     const std::string what =
         op != nullptr ? ": " + describe(*op)
                       : MakeString(" waited for a ", sends ? "send" : "receive",

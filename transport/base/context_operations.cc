@@ -49,7 +49,7 @@ Operation& Context::newReply() {
   op.kind = kGetReply;
   op.isSend = true;
   op.state.store(Operation::State::kPending, std::memory_order_relaxed);
-  pending_.pushBack(&op);
+  list(op);
   return op;
 }
 
@@ -100,7 +100,7 @@ void Context::checkSources(const std::vector<int>& sources, uint64_t slot) {
 void Context::start(Operation& op, Pair& pair) try {
   op.serial = ++serial_;
   op.state.store(Operation::State::kPending, std::memory_order_relaxed);
-  pending_.pushBack(&op);
+  list(op);
   if (!pair.linked()) {
     want(op.peer);
     if (cause_ != nullptr) {
@@ -137,7 +137,7 @@ void Context::startAny(Operation& op, const std::vector<int>& sources) try {
   op.peer = -1;
   op.serial = ++serial_;
   op.state.store(Operation::State::kPending, std::memory_order_relaxed);
-  pending_.pushBack(&op);
+  list(op);
   const auto after =
       std::upper_bound(sources.begin(), sources.end(), servedLast_);
   const auto turn = static_cast<size_t>(after - sources.begin());
@@ -176,7 +176,7 @@ void Context::startAny(Operation& op, const std::vector<int>& sources) try {
 }
 
 void Context::ended(Operation& op, Operation::State state) {
-  pending_.remove(&op);
+  unlist(op);
   op.region.reset();
   if (op.kind == kGetReply) {
     if (ExportedRegion* region = exported(op.index)) {
@@ -322,67 +322,6 @@ void Context::drain(ProgressDomain::Lock& lock,
   if (!either()) {
     waitForEnd(lock, either, what, with);
   }
-}
-
-Operation* Context::firstOf(const OperationOwner& owner) const {
-  Operation* op = pending_.front();
-  while (op != nullptr && op->user != &owner) {
-    op = op->nextPending;
-  }
-  return op;
-}
-
-Operation* Context::firstOf(const OperationOwner& owner, bool sends) const {
-  Operation* op = pending_.front();
-  while (op != nullptr && (op->user != &owner || endsSendWait(*op) != sends)) {
-    op = op->nextPending;
-  }
-  return op;
-}
-
-void Context::cancelOwned(ProgressDomain::Lock& lock, OperationOwner& owner) {
-  for (Operation* op = pending_.front(); op != nullptr && cause_ == nullptr;) {
-    Operation* following = op->nextPending;
-    if (op->user == &owner) {
-      cancelOne(*op);  // ends at most this one
-    }
-    op = following;
-  }
-  drain(
-      lock, [&] { return firstOf(owner) == nullptr; },
-      [&] { return "destroying the buffer of a " + describe(*firstOf(owner)); },
-      [&](const Pair& pair) {
-        const Operation* op = pending_.front();
-        while (op != nullptr &&
-               (op->user != &owner || op->peer != pair.peer())) {
-          op = op->nextPending;
-        }
-        return op != nullptr;
-      });
-}
-
-void Context::disown(OperationOwner& owner) {
-  for (Operation* op = pending_.front(); op != nullptr; op = op->nextPending) {
-    if (op->user == &owner) {
-      op->user = nullptr;
-      op->device = -1;
-    }
-  }
-}
-
-bool Context::cancelFirst(ProgressDomain::Lock& lock,
-                          const OperationOwner& owner, bool sends) {
-  Operation* op = firstOf(owner, sends);
-  if (op == nullptr) {
-    return false;
-  }
-  const uint64_t serial = op->serial;
-  cancelOne(*op);
-  waitForEnd(
-      lock, [op, serial] { return !op->pending() || op->serial != serial; },
-      [op, this] { return "abort of a " + describe(*op); },
-      [op](const Pair& pair) { return op->peer == pair.peer(); });
-  return true;
 }
 
 }  // namespace transport::base

@@ -25,14 +25,6 @@ struct PumpEntry {
 struct SlotState;
 using internal::Operation;
 
-// What an operation of the public interface belongs to: told of its end, under
-// the domain's lock, and then owns it again.
-class OperationOwner {
- public:
-  virtual ~OperationOwner() = default;
-  virtual void onOperation(Operation& op) = 0;
-};
-
 // What an Operation is for: Operation::kind.
 enum Kind : uint8_t {
   kMessage,     // send or receive
@@ -47,6 +39,32 @@ enum Kind : uint8_t {
 inline bool endsSendWait(const Operation& op) {
   return op.isSend || op.kind == kGetRequest;
 }
+
+using PendingOperations =
+    Fifo<Operation, &Operation::nextPending, &Operation::prevPending>;
+
+// What operations of the public interface belong to: told of the end of each,
+// under the domain's lock, and then owns it again. Those that are pending are
+// listed here, so that taking them back looks at no others.
+class OperationOwner {
+ public:
+  virtual ~OperationOwner() = default;
+  virtual void onOperation(Operation& op) = 0;
+
+ private:
+  friend class Context;
+  template <typename T, T* T::*Next, T* T::*Prev>
+  friend class Fifo;
+
+  bool busy() const { return !sends_.empty() || !recvs_.empty(); }
+  // Those that waitSend waits for, or waitRecv.
+  PendingOperations& pending(bool sends) { return sends ? sends_ : recvs_; }
+
+  PendingOperations sends_;
+  PendingOperations recvs_;
+  OperationOwner* next = nullptr;  // of its context's that are busy
+  OperationOwner* prev = nullptr;
+};
 
 // ---- The receiver's side ----
 
@@ -116,6 +134,7 @@ struct SlotState {
   Fifo<RecvEntry> recvs;
   Fifo<Arrival> arrivals;
   uint32_t wildcards = 0;   // in recvs
+  uint32_t advertised = 0;  // in recvs
   uint32_t cancelling = 0;  // kCancels of receives without an answer yet
 
   Fifo<Operation> announced;  // sends that wait for memory

@@ -36,6 +36,9 @@ uint32_t Pair::addBound(ProgressDomain::Lock& lock, Buffer& buffer, int slot,
   }
   auto index = static_cast<uint32_t>(bounds_.size());
   if (freeBounds_.empty()) {
+    if (freeBounds_.capacity() <= bounds_.size()) {
+      freeBounds_.reserve(2 * bounds_.size() + 1);  // removeBound() needs none
+    }
     bounds_.push_back(std::move(bound));
   } else {
     index = freeBounds_.back();

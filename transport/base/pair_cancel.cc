@@ -40,9 +40,12 @@ void Pair::cancelRecv(Operation& op) {
       entry->cancelWanted) {
     return;  // its bytes are on their way, or it is being taken back
   }
-  bool known = entry->advertised;
-  for (const RecvEntry* e = entry; e != nullptr && !known; e = e->next) {
-    known = e->advertised;
+  // A place in the queue that the peer knows, or one before.
+  bool known = false;
+  if (entry->state->advertised > 0) {
+    for (const RecvEntry* e = entry; e != nullptr && !known; e = e->next) {
+      known = e->advertised;
+    }
   }
   if (!known || link_ == nullptr) {
     op.owner = nullptr;
@@ -125,8 +128,6 @@ void Pair::onCancelReply(const FrameHeader& header) {
   } else {
     Operation* op = entry->op;
     op->owner = nullptr;
-    entry->cancelling = false;
-    entry->advertised = true;
     dropEntry(entry);
     finishOperation(*op, Operation::State::kCancelled);
   }

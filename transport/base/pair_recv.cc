@@ -59,6 +59,7 @@ void Pair::dropEntry(RecvEntry* entry) {
   }
   addWaits(-1);
   if (SlotState* state = entry->state) {
+    state->advertised -= entry->advertised ? 1 : 0;
     state->recvs.remove(entry);
     if (entry->wildcard()) {
       state->wildcards--;
@@ -285,6 +286,7 @@ void Pair::onAnnounce(const FrameHeader& header) {
 // bytes.
 void Pair::takeIntroduced(RecvEntry& entry) {
   SlotState& state = *entry.state;
+  state.advertised -= entry.advertised ? 1 : 0;
   state.recvs.remove(&entry);
   entry.state = nullptr;
   entry.op->phase = kIncoming;
@@ -319,6 +321,9 @@ void Pair::sendAdvert(RecvEntry& entry, uint8_t flags, uint64_t number) {
   }
   entry.index = takeIndex(&entry);
   entry.advertised = true;
+  if (!entry.introduced()) {
+    entry.state->advertised++;
+  }
   FrameHeader h = header(FrameType::kAdvert, flags);
   h.index = entry.index;
   h.slot = op.slot;

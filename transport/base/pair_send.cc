@@ -239,7 +239,7 @@ bool Pair::sendPart(Operation& op, size_t* given) {
   const char* from = op.data + op.bytesQueued;
   const uint64_t offset = op.bytesQueued;
   op.bytesQueued += bytes;
-  *given += bytes;
+  *given += FrameHeader::kBytes + bytes;  // a peer may want short parts
   bool left;
   if (caps_.remoteWrite && op.kind != kGetReply) {
     left = writePart(op, from, bytes, offset, last);

@@ -211,8 +211,10 @@ bool ProgressDomain::visit() {
 void ProgressDomain::drive(Lock& lock, const Ready& ready, Deadline deadline,
                            Manner manner) {
   const Role role(*this);
-  if (backgroundAsleep_) {
-    ring(backgroundBell_);  // our polling takes back what it has armed
+  // Our polling takes back what it has armed. Once is enough: it may take a
+  // while to get the lock.
+  if (std::exchange(backgroundAsleep_, false)) {
+    ring(backgroundBell_);
   }
   const bool patient = manner == Manner::kSleep;
   Spinner spinner(yielder_, &lookEvery_,

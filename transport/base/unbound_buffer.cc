@@ -69,6 +69,7 @@ bool UnboundBuffer::wait(Side& side, int* rank,
     return !side.ended.empty() || side.endsWait() || context_.failedLocked();
   };
   const char* what = &side == &recvs_ ? "receive" : "send";
+  Deadline::Clock::time_point end;  // for a wait that goes on
   if (!context_.domain().finds(lock, ready) &&
       !context_.domain().glance(ready)) {
     const auto started = Deadline::Clock::now();
@@ -77,6 +78,8 @@ bool UnboundBuffer::wait(Side& side, int* rank,
             ? Deadline(*until)
             : Deadline::after(timeout == kUnsetTimeout ? context_.getTimeout()
                                                        : timeout);
+    end = deadline.at();
+    until = &end;
     if (!context_.domain().wait(lock, ready, deadline)) {
       context_.timedOut(lock, ready, *this, &side == &sends_,
                         Deadline::Clock::now() - started);

@@ -10,6 +10,12 @@ import time
 import unittest
 
 COMPARE, BUILD = sys.argv.pop(1), sys.argv.pop(1)
+sys.path.insert(0, os.path.dirname(COMPARE))
+
+import compare  # noqa: E402
+import job  # noqa: E402
+
+LIBGLOO = os.path.join(BUILD, "benchmarks", "peers", "libgloo", "peer_libgloo")
 KEYS = {"program": str, "transport": str, "links": list, "mode": str,
         "collective": str, "ranks": int, "bytes": int, "p50_us": float,
         "min_us": float, "repetitions": int}
@@ -77,6 +83,24 @@ class Quick(unittest.TestCase):
             for size in (8, 65536)})
         for microseconds in ours.values():
             self.assertGreater(microseconds, 0)
+
+    @unittest.skipUnless(os.access(LIBGLOO, os.X_OK), "no peer_libgloo is built")
+    def test_libgloo_runs_with_each_of_its_algorithms(self):
+        rings = {"ring", "ring_chunked", "halving_doubling"}
+        for mode, collective, ranks, algorithms in (
+                ("default", "allreduce", 2, rings | {"bcube", "new"}),
+                ("busy", "allreduce", 4, rings | {"bcube"}),
+                ("busy", "allreduce", 3, rings),
+                ("default", "reduce_scatter", 3, {"halving_doubling"})):
+            with self.subTest(mode=mode, ranks=ranks):
+                rows = job.run([
+                    [LIBGLOO, "--directory", "{directory}", "--budget", "1",
+                     "--collectives", collective, "--sizes", "4,1048576",
+                     "--mode", mode, "--rank", str(rank), "--size", str(ranks)]
+                    for rank in range(ranks)], {}, 60)
+                self.assertEqual({row["mode"] for row in rows},
+                                 {f"{mode} {name}" for name in algorithms})
+                self.assertLessEqual(len(algorithms), compare.MOST_MODES)
 
     def test_told_to_end_it_leaves_nothing(self):
         with tempfile.TemporaryDirectory() as directory:

@@ -102,8 +102,9 @@ class Runner {
   Work makeWork(const std::string& collective, size_t bytes) {
     Work work = shapeOf(collective, bytes, arguments_.size);
     work.input = vector(0, std::max<size_t>(work.inputElements, 1));
-    work.output =
-        worksInPlace(collective) ? work.input : vector(1, work.outputElements);
+    const bool inPlace =
+        worksInPlace(collective) || program_.resultInInput(collective);
+    work.output = inPlace ? work.input : vector(1, work.outputElements);
     return work;
   }
 

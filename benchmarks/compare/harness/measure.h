@@ -42,7 +42,8 @@ struct Work {
   size_t outputElements = 0;
   size_t blockElements = 0;  // per rank, where the vector is divided
   int roundTrips = 0;        // of a pingpong
-  float* input = nullptr;    // = output where the collective works in place
+  float* input = nullptr;    // = output where the collective works in place, or
+                             // the program says so
   float* output = nullptr;
 };
 
@@ -55,6 +56,9 @@ class Program {
   virtual std::vector<std::string> modes(const std::string& collective) = 0;
   // Made once for a Work; called for each iteration. Runs until it returns.
   virtual Operation prepare(const Work& work, const std::string& mode) = 0;
+  // Whether it leaves the result of this collective at the front of the input,
+  // where others write to an output of its own.
+  virtual bool resultInInput(const std::string&) { return false; }
   // What the bytes really travel over, as a list separated by '+'.
   virtual std::string links() = 0;
   // Memory for one vector, zeroed; valid until the next call with this index.

@@ -1,6 +1,6 @@
 // Debian's libgloo over TCP on the loopback interface or over ibverbs, in its
 // default mode or (--mode busy) with every pair in synchronous, busy-polling
-// mode; by each of its usual algorithms, or by one (--mode "busy bcube").
+// mode; by each of its algorithms, or by one (--mode "busy bcube").
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/transport/ibverbs/device.h>
@@ -50,7 +50,7 @@ class Libgloo : public measure::Program {
       return {prefix + algorithm_};
     }
     std::vector<std::string> names;
-    for (const auto& algorithm : modesOf(collective)) {
+    for (const auto& algorithm : modesOf(collective, context_->size)) {
       // It refuses to send tagged messages on synchronous pairs.
       if (!busy_ || algorithm != "new") {
         names.push_back(prefix + algorithm);
@@ -62,6 +62,12 @@ class Libgloo : public measure::Program {
   measure::Operation prepare(const measure::Work& work,
                              const std::string& mode) override {
     return prepareOperation(context_, work, mode.substr(mode.find(' ') + 1));
+  }
+
+  // ReduceScatterHalvingDoubling leaves the result at the front of the input: a
+  // copy to elsewhere would be ours, not its.
+  bool resultInInput(const std::string& collective) override {
+    return collective == "reduce_scatter";
   }
 
   std::string links() override { return transport_; }

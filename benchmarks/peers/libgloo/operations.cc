@@ -72,23 +72,26 @@ Operation newStyle(const ContextPtr& context, const Work& work) {
   return [options] { gloo::barrier(*options); };
 }
 
-// Reduces in place in the input, whose front is this rank's result.
+// In place: see resultInInput().
 Operation reduceScatter(const ContextPtr& context, const Work& work) {
   const std::vector<int> counts(size_t(context->size), int(work.blockElements));
-  auto run = prepared<gloo::ReduceScatterHalvingDoubling<float>>(
+  return prepared<gloo::ReduceScatterHalvingDoubling<float>>(
       context, std::vector<float*>{work.input}, int(work.inputElements),
       counts);
-  return [run, work] {
-    run();
-    std::copy_n(work.input, work.outputElements, work.output);
-  };
 }
 
 }  // namespace
 
-std::vector<std::string> modesOf(const std::string& collective) {
+std::vector<std::string> modesOf(const std::string& collective, int size) {
   if (collective == "allreduce") {
-    return {"ring_chunked", "halving_doubling", "new"};
+    std::vector<std::string> names{"ring", "ring_chunked", "halving_doubling",
+                                   "new"};
+    // With groups of two, a context's default, it refuses an odd number of
+    // ranks, and its sums of six are wrong.
+    if ((size & (size - 1)) == 0) {
+      names.emplace_back("bcube");
+    }
+    return names;
   }
   if (collective == "broadcast") {
     return {"new", "one_to_all"};

@@ -6,9 +6,8 @@
 
 #include "measure.h"
 
-// The usual algorithms for a collective. An allreduce can be "ring" and "bcube"
-// too.
-std::vector<std::string> modesOf(const std::string& collective);
+// All algorithms for a collective of so many ranks.
+std::vector<std::string> modesOf(const std::string& collective, int size);
 
 // Throws for an algorithm that it does not have.
 measure::Operation prepareOperation(

@@ -8,7 +8,6 @@ medians of the ratios of ours to each peer in the same round.
 
 import argparse
 import itertools
-import json
 import os
 import sys
 
@@ -79,8 +78,11 @@ def _arguments():
     parser.add_argument("--check", action="store_true",
                         help="exit with 1 unless every bar was met")
     parser.add_argument("--build-dir", metavar="DIR",
-                        default=os.path.join(here, "..", "..", "build"),
-                        help="where the project was built")
+                        default=os.path.join(here, "..", "..", "build",
+                                             "release"),
+                        help="where the project was built (build/release)")
+    parser.add_argument("--options-only", action="store_true",
+                        help="only say whether the options are good")
     arguments = parser.parse_args()
     if arguments.repetitions < 1:
         parser.error("--repetitions must be at least 1")
@@ -97,17 +99,9 @@ def _arguments():
                      "4096")
     for option, path in (("--json", arguments.json),
                          ("--plot", arguments.plot)):
-        if path and not _can_write(path):
-            parser.error(f"{option}: cannot write {path}")
+        if path is not None and not results.can_write(path):
+            parser.error(f"{option}: cannot write '{path}'")
     return arguments
-
-
-def _can_write(path):
-    """Told before anything is measured, not afterwards."""
-    folder = os.path.dirname(path) or "."
-    if os.path.exists(path):
-        return not os.path.isdir(path) and os.access(path, os.W_OK)
-    return os.path.isdir(folder) and os.access(folder, os.W_OK)
 
 
 class Progress:
@@ -256,13 +250,14 @@ def _print_tables(panels, repetitions, offset):
                   f"us, medians of {repetitions} repetitions{offset}{used}")
             print(results.table(rows, collective, ranks, transport, verdicts))
             print()
-    print(f"bars: {verdicts.passed} passed, {verdicts.failed} failed, "
-          f"{verdicts.unknown} not measured")
+    print(verdicts)
     return verdicts
 
 
 def main():
     arguments = _arguments()
+    if arguments.options_only:
+        return 0
     comparison = Comparison(arguments)
     rows = comparison.run()
     panels = _panels(rows, arguments)
@@ -270,17 +265,15 @@ def main():
         print("compare: nothing could be measured", file=sys.stderr)
         return 1
     verdicts = _print_tables(panels, arguments.repetitions, arguments.offset)
+    if arguments.json is not None:
+        results.write(rows, arguments.json)
     with open(arguments.plot, "w", encoding="utf-8") as file:
         file.write(chart.draw(panels, "Time of a collective operation among "
                                       "processes of one host"))
     print(f"chart: {arguments.plot}")
-    if arguments.json:
-        with open(arguments.json, "w", encoding="utf-8") as file:
-            json.dump(rows, file, indent=1)
-            file.write("\n")
     if comparison.ours_failed:
         return 1
-    return int(arguments.check and (verdicts.failed or verdicts.unknown) > 0)
+    return verdicts.status() if arguments.check else 0
 
 
 if __name__ == "__main__":

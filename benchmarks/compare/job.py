@@ -12,7 +12,8 @@ NOT_AVAILABLE = 3  # exit status of a program that lacks what was asked for
 
 
 class JobError(Exception):
-    """The job failed; the text is its last line of stderr."""
+    """The job failed; the text says which rank was ended by a signal, or is its
+    last line of stderr."""
 
     def __init__(self, text, rows=()):
         super().__init__(text)
@@ -23,9 +24,16 @@ class NotAvailable(JobError):
     """The program was built without what was asked for."""
 
 
+def _endings():
+    """The signals that tell to end; not what is ignored, as below nohup."""
+    return [number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+            if signal.getsignal(number) != signal.SIG_IGN]
+
+
 def status_of(main):
     """main()'s exit status. Told to end, it ends its jobs first."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in _endings():
+        signal.signal(number, signal.default_int_handler)
     try:
         return main()
     except KeyboardInterrupt:
@@ -37,7 +45,7 @@ def _whole():
     """What is done inside is not told to end in the middle, but after it."""
     noted = []
     before = {number: signal.signal(number, lambda *_: noted.append(1))
-              for number in (signal.SIGINT, signal.SIGTERM)}
+              for number in _endings()}
     try:
         yield
     finally:
@@ -62,11 +70,26 @@ def _kill(processes):
         process.wait()
 
 
+def _killed(processes):
+    """Who was ended by a signal, and by which one; or None. The errors of the
+    others are its consequence."""
+    for rank, process in enumerate(processes):
+        number = -(process.poll() or 0)
+        if number > 0:
+            who = (f"rank {rank}" if len(processes) > 1
+                   else os.path.basename(process.args[0]))
+            return (f"{who} was ended by signal {number} "
+                    f"({signal.strsignal(number)})")
+    return None
+
+
 def _last_line(path):
     with open(path, errors="replace") as file:
         lines = [line.strip() for line in file if line.strip()]
     rank_lines = [line for line in lines if line.startswith("rank ")]
-    return (rank_lines or lines or ["no message"])[-1]
+    causes = [line for line in rank_lines
+              if not line.endswith("another rank has failed")]
+    return (causes or rank_lines or lines or ["no message"])[-1]
 
 
 def _rows(path):
@@ -114,12 +137,14 @@ def run(commands, environment, timeout_s):
             try:
                 statuses = _wait(processes, timeout_s)
             except subprocess.TimeoutExpired:
-                raise JobError(f"not done after {timeout_s:.0f} s",
-                               _rows(output)) from None
+                raise JobError(
+                    _killed(processes) or f"not done after {timeout_s:.0f} s",
+                    _rows(output)) from None
         if NOT_AVAILABLE in statuses:
             raise NotAvailable(_last_line(errors))
         if any(statuses):
-            raise JobError(_last_line(errors), _rows(output))
+            raise JobError(_killed(processes) or _last_line(errors),
+                           _rows(output))
         return _rows(output)
     finally:
         _kill(processes)

@@ -4,7 +4,6 @@ Debian's libgloo, round after round on one device of this machine, and says
 which of the bars in rdma_report.py hold. See ./dev rdma-compare."""
 
 import argparse
-import json
 import os
 import shutil
 import sys
@@ -172,7 +171,9 @@ def _first_device():
 
 
 def _arguments():
-    parser = argparse.ArgumentParser(prog="rdma-compare", description=__doc__)
+    # (./dev looks for --json, too.)
+    parser = argparse.ArgumentParser(prog="rdma-compare", description=__doc__,
+                                     allow_abbrev=False)
     parser.add_argument("--quick", action="store_true",
                         help="3 rounds, short: figures that only orient")
     parser.add_argument("--rounds", type=int, help="default 5")
@@ -181,16 +182,23 @@ def _arguments():
     parser.add_argument("--check", action="store_true",
                         help="exit with 1 unless every bar was met")
     parser.add_argument("--build-dir", metavar="DIR", required=True)
+    parser.add_argument("--options-only", action="store_true",
+                        help="only say whether the options are good")
     arguments = parser.parse_args()
-    arguments.rounds = arguments.rounds or (3 if arguments.quick else 5)
+    if arguments.rounds is None:
+        arguments.rounds = 3 if arguments.quick else 5
     if arguments.rounds < 1:
         parser.error("--rounds must be at least 1")
-    arguments.device = arguments.device or _first_device()
+    if arguments.json is not None and not results.can_write(arguments.json):
+        parser.error(f"--json: cannot write '{arguments.json}'")
     return arguments
 
 
 def main():
     arguments = _arguments()
+    if arguments.options_only:
+        return 0
+    arguments.device = arguments.device or _first_device()
     for tool in ("ib_write_bw", *report.LATENCY_PEERS):
         if shutil.which(tool) is None:
             sys.exit(f"rdma-compare: {tool} is missing (package perftest)")
@@ -208,16 +216,13 @@ def main():
     verdicts = results.Verdicts()
     print(f"on {arguments.device}, medians of {arguments.rounds} rounds")
     print(report.tables(rows, verdicts))
-    print(f"bars: {verdicts.passed} passed, {verdicts.failed} failed, "
-          f"{verdicts.unknown} not measured")
-    if arguments.json:
-        with open(arguments.json, "w", encoding="utf-8") as file:
-            json.dump(rows, file, indent=1)
-            file.write("\n")
+    print(verdicts)
+    if arguments.json is not None:
+        results.write(rows, arguments.json)
     if failed:
         print(f"rdma-compare: failed: {'; '.join(failed)}", file=sys.stderr)
         return 1
-    return int(arguments.check and verdicts.failed + verdicts.unknown > 0)
+    return verdicts.status() if arguments.check else 0
 
 
 if __name__ == "__main__":

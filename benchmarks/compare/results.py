@@ -1,5 +1,8 @@
 """Medians over the rounds, and the table of ratios."""
 
+import json
+import os
+import sys
 from collections import defaultdict
 from statistics import median
 
@@ -33,6 +36,20 @@ class Timing(float):
             return self / other
         return median(self.rounds[number] / other.rounds[number]
                       for number in both)
+
+
+def can_write(path):
+    """Told before anything is measured, not afterwards."""
+    folder = os.path.dirname(path) or "."
+    if os.path.exists(path):
+        return not os.path.isdir(path) and os.access(path, os.W_OK)
+    return path != "" and os.path.isdir(folder) and os.access(folder, os.W_OK)
+
+
+def write(rows, path):
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(rows, file, indent=1)
+        file.write("\n")
 
 
 class Results:
@@ -102,6 +119,19 @@ class Verdicts:
 
     def __init__(self):
         self.passed = self.failed = self.unknown = 0
+
+    def status(self):
+        """The exit status of --check. (Where there was nothing to look at,
+        nothing holds.)"""
+        if self.passed + self.failed + self.unknown == 0:
+            print("--check: there is no bar for what was measured",
+                  file=sys.stderr)
+            return 1
+        return int(self.failed + self.unknown > 0)
+
+    def __str__(self):
+        return (f"bars: {self.passed} passed, {self.failed} failed, "
+                f"{self.unknown} not measured")
 
     def judge(self, mine, theirs, highest):
         if mine is None or theirs is None:

@@ -3,6 +3,7 @@ Usage: compare_quick_test.py COMPARE BUILD_DIRECTORY"""
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -103,6 +104,11 @@ class Quick(unittest.TestCase):
                 self.assertLessEqual(len(algorithms), compare.MOST_MODES)
 
     def test_told_to_end_it_leaves_nothing(self):
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(number=number):
+                self.end_it_with(number)
+
+    def end_it_with(self, number):
         with tempfile.TemporaryDirectory() as directory:
             process = subprocess.Popen(
                 [sys.executable, COMPARE, "--quick", "--build-dir", BUILD,
@@ -113,7 +119,7 @@ class Quick(unittest.TestCase):
             while not ranks and time.monotonic() < deadline:
                 time.sleep(0.01)
                 ranks = ranks_of(process.pid)
-            process.terminate()
+            process.send_signal(number)
             self.assertEqual(process.wait(timeout=20), 130)
             self.assertTrue(ranks)
             for pid, scratch in ranks:

@@ -2,9 +2,14 @@
 Usage: compare_report_test.py DIRECTORY_OF_COMPARE"""
 
 import argparse
+import contextlib
+import io
+import json
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 import unittest.mock
 import xml.dom.minidom
@@ -58,6 +63,17 @@ class Report(unittest.TestCase):
                       verdicts)
         self.assertEqual(verdicts.passed + verdicts.failed, 0)
         self.assertEqual(verdicts.unknown, 3)
+
+    def test_the_status_of_check_is_0_where_all_that_was_looked_at_holds(self):
+        for counts, status in (((2, 0, 0), 0), ((2, 1, 0), 1), ((2, 0, 1), 1),
+                               ((0, 0, 0), 1)):
+            with self.subTest(counts=counts):
+                verdicts = results.Verdicts()
+                verdicts.passed, verdicts.failed, verdicts.unknown = counts
+                told = io.StringIO()
+                with contextlib.redirect_stderr(told):
+                    self.assertEqual(verdicts.status(), status)
+                self.assertEqual("no bar" in told.getvalue(), not any(counts))
 
     def test_memory_of_the_shared_allocator_has_a_bar_of_its_own(self):
         rows = [row(program, "default", 1 << 20, p50, transport="shm")
@@ -152,6 +168,50 @@ class Programs(unittest.TestCase):
         with self.assertRaisesRegex(job.NotAvailable, "was not built"):
             job.run([["/nowhere/program"]], {}, 5)
 
+    def test_a_rank_that_a_signal_ended_is_named(self):
+        waits = ["sh", "-c", "sleep 0.1; echo rank 0: lost a peer >&2; exit 1"]
+        dies = ["sh", "-c", "kill -SEGV $$"]
+        with self.assertRaisesRegex(
+                job.JobError, "^rank 1 was ended by signal 11 .Segm"):
+            job.run([waits, dies], {}, 5)
+        with self.assertRaisesRegex(
+                job.JobError, "^sh was ended by signal 11 "):
+            job.run([dies], {}, 5)
+        with self.assertRaisesRegex(job.JobError, "^rank 1 was ended by"):
+            job.run([["sleep", "9"], dies], {}, 0.5)
+
+    def test_the_cause_is_told_and_not_its_consequence(self):
+        says = ["sh", "-c", "sleep $0; echo rank $1 >&2; exit 1"]
+        with self.assertRaisesRegex(job.JobError, "^rank 1: no memory$"):
+            job.run([[*says, "0.2", "0: another rank has failed"],
+                     [*says, "0", "1: no memory"]], {}, 5)
+
+    def test_a_signal_that_is_ignored_stays_so(self):
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        try:
+            job.run([["sh", "-c", f"kill -HUP {os.getpid()}"]], {}, 5)
+            self.assertEqual(job.status_of(
+                lambda: os.kill(os.getpid(), signal.SIGHUP) or 0), 0)
+        finally:
+            signal.signal(signal.SIGHUP, before)
+
+    def test_a_measurement_outlives_a_chart_that_cannot_be_drawn(self):
+        rows = [row("ours", "default", 4, 1)]
+        with tempfile.TemporaryDirectory() as directory:
+            written = os.path.join(directory, "rows.json")
+            line = ["compare", "--json", written, "--plot",
+                    os.path.join(directory, "plot.svg")]
+            with unittest.mock.patch.object(sys, "argv", line), \
+                    unittest.mock.patch.object(compare.Comparison, "run",
+                                               return_value=rows), \
+                    unittest.mock.patch.object(chart, "draw",
+                                               side_effect=OSError), \
+                    contextlib.redirect_stdout(io.StringIO()), \
+                    self.assertRaises(OSError):
+                compare.main()
+            with open(written) as file:
+                self.assertEqual(json.load(file), rows)
+
     def test_a_failure_of_ours_is_not_tried_again(self):
         arguments = argparse.Namespace(
             collectives=["allreduce"], sizes=[4], transport=["shm"], offset=0,
@@ -192,6 +252,7 @@ class CommandLine(unittest.TestCase):
                 (["--repetitions", "0"], "--repetitions"),
                 (["--budget", "0"], "--budget"), (["--what"], "--what"),
                 (["--json", "/nonexistent/x"], "/nonexistent/x"),
+                (["--json", ""], "--json"), (["--plot", ""], "--plot"),
                 (["--plot", "/"], "--plot")):
             with self.subTest(line=line):
                 done = subprocess.run(

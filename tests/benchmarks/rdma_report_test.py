@@ -1,10 +1,13 @@
-"""The bars of the comparison over RDMA, on made-up rows.
+"""The bars of the comparison over RDMA, on made-up rows, and its options.
 Usage: rdma_report_test.py DIRECTORY_OF_COMPARE"""
 
+import os
+import subprocess
 import sys
 import unittest
 
-sys.path.insert(0, sys.argv.pop(1))
+DIRECTORY = sys.argv.pop(1)
+sys.path.insert(0, DIRECTORY)
 
 import job  # noqa: E402
 import rdma_probe  # noqa: E402
@@ -128,6 +131,22 @@ class Probing(unittest.TestCase):
         self.TIMES = {}
         probes = rdma_probe.probe_all(self.run_mode)
         self.assertEqual(rdma_probe.fastest(probes, (MIB,)), {})
+
+
+class CommandLine(unittest.TestCase):
+    def test_bad_ones_are_told_before_anything_is_measured(self):
+        for line, says in ((["--rounds", "0"], "--rounds"),
+                           (["--rounds", "-1"], "--rounds"),
+                           (["--json", "/nonexistent/x"], "/nonexistent/x"),
+                           (["--json", ""], "--json"),
+                           (["--js", "x"], "--js")):
+            with self.subTest(line=line):
+                done = subprocess.run(
+                    [sys.executable, os.path.join(DIRECTORY, "rdma.py"),
+                     "--build-dir", "/nonexistent", *line],
+                    capture_output=True, text=True, timeout=60, check=False)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(says, done.stderr)
 
 
 if __name__ == "__main__":

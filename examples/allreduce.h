@@ -43,5 +43,9 @@ inline int sumOverRanks(const std::shared_ptr<gloo::Context>& context) {
       return 1;
     }
   }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {  // a full disk, say
+    std::fprintf(stderr, "not all output could be written to stdout\n");
+    return 1;
+  }
   return 0;
 }

@@ -315,9 +315,10 @@ class Messages {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto arguments = measure::parse(argc, argv);
+  const auto arguments = measure::parse(argc, argv, {"default", "busy"});
   try {
     Messages(arguments).all();
+    measure::flushOutput();
   } catch (const std::exception& e) {
     std::fprintf(stderr, "rank %d: %s\n", arguments.rank, e.what());
     return 1;

@@ -193,7 +193,8 @@ class Ours : public measure::Program {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto arguments = measure::parse(argc, argv);
+  const auto arguments =
+      measure::parse(argc, argv, {"default", "busy", "shared"});
   try {
     Ours program(arguments);
     return measure::run(program, arguments);

@@ -160,7 +160,9 @@ int runRank(const std::string& path, int rank, int size) try {
             c10::make_intrusive<c10d::FileStore>(path, size), rank, size,
             options),
         rank, size});
-  std::fflush(stdout);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    throw std::runtime_error("not all output could be written to stdout");
+  }
   return 0;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "rank %d: %s\n", rank, e.what());

@@ -27,16 +27,25 @@ namespace {
 using measure::Operation;
 using measure::Work;
 
-// A vector in a file that all ranks map.
+// A vector in a file that all ranks map, after its owner, who makes it.
 class SharedVector {
  public:
-  SharedVector(const std::string& path, size_t bytes) : bytes_(bytes) {
-    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    void* memory = MAP_FAILED;
-    if (fd >= 0 && ftruncate(fd, off_t(bytes)) == 0) {
-      memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  SharedVector(const std::string& path, size_t bytes, bool owned)
+      : bytes_(bytes) {
+    const int fd =
+        open(path.c_str(), O_RDWR | O_CLOEXEC | (owned ? O_CREAT | O_EXCL : 0),
+             0600);
+    int error = fd < 0 ? errno : 0;
+    if (error == 0 && owned) {
+      // Not ftruncate(): where memory is short, that succeeds, and the first
+      // write ends the process.
+      error = posix_fallocate(fd, 0, off_t(bytes));
     }
-    const int error = errno;
+    void* memory = MAP_FAILED;
+    if (error == 0) {
+      memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+      error = errno;
+    }
     close(fd);
     if (memory == MAP_FAILED) {
       throw std::runtime_error("cannot map " + path + ": " + strerror(error));
@@ -93,11 +102,22 @@ class Limit : public measure::Program {
 
   float* allocate(int, size_t bytes) override {
     vectors_.clear();
-    for (int i = 0; i < arguments_.size; i++) {
-      const auto path = arguments_.directory + "/vector" + std::to_string(i) +
-                        "." + std::to_string(bytes);
-      vectors_.push_back(std::make_unique<SharedVector>(path, bytes));
+    vectors_.resize(size_t(arguments_.size));
+    const int me = arguments_.rank;
+    try {
+      map(me, bytes);
+      page_.barrier();
+      for (int i = 0; i < arguments_.size; i++) {
+        if (i != me) {
+          map(i, bytes);
+        }
+      }
+      page_.barrier();
+    } catch (...) {
+      page_.fail();
+      throw;
     }
+    unlink(pathOf(me).c_str());  // memory of one size is not kept for the next
     return own();
   }
 
@@ -127,6 +147,15 @@ class Limit : public measure::Program {
   std::string links() override { return "memory"; }
 
  private:
+  std::string pathOf(int rank) const {
+    return arguments_.directory + "/vector" + std::to_string(rank);
+  }
+
+  void map(int rank, size_t bytes) {
+    vectors_[size_t(rank)] = std::make_unique<SharedVector>(
+        pathOf(rank), bytes, rank == arguments_.rank);
+  }
+
   float* own() const { return vectors_[size_t(arguments_.rank)]->data(); }
 
   void flags(float* value) {
@@ -166,7 +195,7 @@ class Limit : public measure::Program {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto arguments = measure::parse(argc, argv);
+  const auto arguments = measure::parse(argc, argv, {});
   try {
     Limit program(arguments);
     return measure::run(program, arguments);

@@ -15,6 +15,7 @@
 
 #include "benchmarks/micro/measure.h"
 #include "gloo/internal/kernels.h"
+#include "tools/support/command_line.h"
 
 namespace {
 
@@ -58,7 +59,7 @@ int check() {
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::strcmp(argv[1], "--check") == 0) {
-    return check();
+    return command_line::printed("reduce_benchmark", check());
   }
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
@@ -72,5 +73,5 @@ int main(int argc, char** argv) {
         ->Iterations(1);
   }
   benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  return command_line::printed("reduce_benchmark", 0);
 }

@@ -45,6 +45,15 @@ class File(Example):
             self.assert_sums(run_all([[self.PROGRAM, str(rank), "3", directory]
                                       for rank in range(3)]), 3)
 
+    def test_output_that_is_lost_is_no_success(self):
+        with tempfile.TemporaryDirectory() as directory, \
+                open("/dev/full", "w") as full:
+            done = subprocess.run([self.PROGRAM, "0", "1", directory],
+                                  stdout=full, stderr=subprocess.PIPE,
+                                  text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("could be written", done.stderr)
+
     def test_usage(self):
         self.assert_refused([self.PROGRAM], "usage:")
         self.assert_refused([self.PROGRAM, "2", "2", "/tmp"], "rank '2'")

@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 
 #include "measure.h"
+#include "page.h"
 #include "values.h"
 
 namespace measure {
@@ -26,6 +28,16 @@ unsigned long long number(const std::string& text) {
   return value;
 }
 
+// A rank, or how many there are.
+int rankNumber(const std::string& name, const std::string& value, int highest) {
+  const auto wanted = number(value);
+  if (wanted > static_cast<unsigned long long>(highest)) {
+    throw std::runtime_error(name + " " + value + ": at most " +
+                             std::to_string(highest));
+  }
+  return static_cast<int>(wanted);
+}
+
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts(1);
   for (const char c : text) {
@@ -41,9 +53,9 @@ std::vector<std::string> split(const std::string& text) {
 void set(Arguments& arguments, const std::string& name,
          const std::string& value) {
   if (name == "--rank") {
-    arguments.rank = int(number(value));
+    arguments.rank = rankNumber(name, value, kMaxRanks - 1);
   } else if (name == "--size") {
-    arguments.size = int(number(value));
+    arguments.size = rankNumber(name, value, kMaxRanks);
   } else if (name == "--directory") {
     arguments.directory = value;
   } else if (name == "--mode") {
@@ -74,7 +86,8 @@ void set(Arguments& arguments, const std::string& name,
   }
 }
 
-Arguments parseAll(int argc, char** argv) {
+Arguments parseAll(int argc, char** argv,
+                   const std::vector<std::string>& modes) {
   Arguments arguments;
   arguments.transport = "tcp";
   for (int i = 1; i < argc; i += 2) {
@@ -85,6 +98,10 @@ Arguments parseAll(int argc, char** argv) {
   }
   if (arguments.directory.empty()) {
     throw std::runtime_error("--directory is missing");
+  }
+  if (!arguments.mode.empty() &&
+      std::find(modes.begin(), modes.end(), arguments.mode) == modes.end()) {
+    throw std::runtime_error("--mode: unknown mode '" + arguments.mode + "'");
   }
   if (arguments.collectives.empty()) {
     arguments.collectives = {"allreduce"};
@@ -102,13 +119,13 @@ Arguments parseAll(int argc, char** argv) {
 
 }  // namespace
 
-Arguments parse(int argc, char** argv) {
+Arguments parse(int argc, char** argv, const std::vector<std::string>& modes) {
   if (argc == 2 && std::string(argv[1]) == "--help") {
     std::fputs(kUsage, stdout);
-    std::exit(0);
+    std::exit(std::fflush(stdout) == 0 ? 0 : 1);
   }
   try {
-    return parseAll(argc, argv);
+    return parseAll(argc, argv, modes);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s: %s\n", argv[0], e.what());
     std::exit(2);

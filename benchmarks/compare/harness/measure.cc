@@ -65,6 +65,9 @@ class Runner {
   void allSizes(const std::string& collective,
                 const std::vector<size_t>& sizes) {
     const auto modes = program_.modes(collective);
+    if (modes.empty()) {
+      return;
+    }
     uint32_t dropped = 0;
     for (const size_t size : sizes) {
       const Work work = makeWork(collective, size);
@@ -212,11 +215,18 @@ void Program::release() {
   }
 }
 
+void flushOutput() {
+  if (fflush(stdout) != 0 || ferror(stdout) != 0) {
+    throw std::runtime_error("not all output could be written to stdout");
+  }
+}
+
 int run(Program& program, const Arguments& arguments) {
   try {
     Runner runner(program, arguments);
     try {
       runner.all();
+      flushOutput();
     } catch (...) {
       runner.fail();
       throw;

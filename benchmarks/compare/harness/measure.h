@@ -28,8 +28,9 @@ struct Arguments {
   double budget = 0.2;        // seconds for each collective, size and mode
 };
 
-// Prints one line to stderr and exits with status 2 when they make no sense.
-Arguments parse(int argc, char** argv);
+// `modes`: those that --mode may name. Prints one line to stderr and exits with
+// status 2 when the arguments make no sense.
+Arguments parse(int argc, char** argv, const std::vector<std::string>& modes);
 
 // A collective on one vector size, or "pingpong" of two ranks: `roundTrips`
 // times rank 0 sends its input to rank 1's output, which rank 1 sends to rank
@@ -72,5 +73,9 @@ class Program {
 // Measures everything asked for; rank 0 prints a JSON object per line. Returns
 // the exit status: 1 after an error or a wrong result, which stderr explains.
 int run(Program& program, const Arguments& arguments);
+
+// Throws if what was printed has nowhere to go (a full disk, say: the error may
+// be an earlier call's, so errno does not tell).
+void flushOutput();
 
 }  // namespace measure

@@ -85,10 +85,24 @@ class Libgloo : public measure::Program {
   std::shared_ptr<gloo::Context> context_;
 };
 
+// Without an algorithm: with all of them.
+std::vector<std::string> allModes() {
+  std::vector<std::string> names;
+  for (const std::string mode : {"default", "busy"}) {
+    names.push_back(mode);
+    for (const char* const algorithm :
+         {"ring", "ring_chunked", "halving_doubling", "bcube", "new",
+          "one_to_all", "all_to_all"}) {
+      names.push_back(mode + " " + algorithm);
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto arguments = measure::parse(argc, argv);
+  const auto arguments = measure::parse(argc, argv, allModes());
   try {
     Libgloo program(arguments);
     return measure::run(program, arguments);

@@ -112,7 +112,7 @@ class Mpi : public measure::Program {
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);  // errors of MPI calls end the job by default
-  auto arguments = measure::parse(argc, argv);
+  auto arguments = measure::parse(argc, argv, {});
   MPI_Comm_rank(MPI_COMM_WORLD, &arguments.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &arguments.size);
   Mpi program(arguments.transport);

@@ -22,7 +22,7 @@ FULL_SIZES = (4, 1 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20)
 SAME_HOST_SIZES = (4, 64, 1 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20,
                    4 << 20, 16 << 20, 64 << 20)
 QUICK_SIZES = (4, 64 << 10, 1 << 20)
-FULL_BUDGET_MS, QUICK_BUDGET_MS = 200, 15
+FULL_BUDGET_MS, QUICK_BUDGET_MS = 200, 5
 MOST_MODES = 5  # of a program and a collective: libgloo's allreduce has them
 NAMES = ("ours", "ours-shared", "libgloo", "openmpi", "mpich", "limit")
 

@@ -58,7 +58,9 @@ class Quick(unittest.TestCase):
             self.assertEqual(set(row), set(KEYS))
             for key, kind in KEYS.items():
                 self.assertIsInstance(row[key], kind, key)
-            self.assertGreaterEqual(row["repetitions"], 5)
+            # (An algorithm of libgloo's that is slow in a round sits out there.)
+            self.assertGreaterEqual(row["repetitions"],
+                                    1 if row["program"] == "libgloo" else 5)
             self.assertTrue(row["links"])
         ours = [row for row in rows if row["program"] == "ours"]
         self.assertEqual({row["ranks"] for row in ours}, {2, 4})

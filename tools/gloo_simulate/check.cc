@@ -25,8 +25,14 @@ constexpr double kDiffers = 1.25;
 
 struct Timed {
   const algorithms::AlgorithmInfo* algorithm = nullptr;
-  double measured = 0;  // seconds
+  std::vector<double> times;  // seconds, of one row each; not none
   double predicted = 0;
+
+  double measured() const {  // the median, the lower one of an even number
+    auto sorted = times;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted[(sorted.size() - 1) / 2];
+  }
 };
 
 // Collective, ranks, bytes.
@@ -68,6 +74,25 @@ void requireOneFloatCall(const nlohmann::json& row) {
   }
 }
 
+// `bytes` of a single run are those of a vector, which for some collectives is
+// one of many. Reports that do not say how many there are in all are older.
+size_t totalBytesOf(const nlohmann::json& row,
+                    algorithms::Collective collective, int ranks) {
+  using algorithms::Collective;
+  if (row.contains("total_bytes")) {
+    return wholeOf(row, "total_bytes", 0, kMostBytes);
+  }
+  const bool perRank =
+      row.contains("benchmark") && (collective == Collective::kScatter ||
+                                    collective == Collective::kGather ||
+                                    collective == Collective::kAllgather ||
+                                    collective == Collective::kAllgatherv ||
+                                    collective == Collective::kAlltoall ||
+                                    collective == Collective::kAlltoallv);
+  const size_t vectors = perRank ? static_cast<size_t>(ranks) : 1;
+  return vectors * wholeOf(row, "bytes", 0, kMostBytes / vectors);
+}
+
 void take(const nlohmann::json& row,
           std::map<Call, std::vector<Timed>>& calls) {
   requireOneFloatCall(row);
@@ -84,8 +109,15 @@ void take(const nlohmann::json& row,
                              "': no algorithm, or no time");
   }
   const auto ranks = static_cast<int>(wholeOf(row, "ranks", 2, kMostRanks));
-  calls[{collective, ranks, wholeOf(row, "bytes", 0, kMostBytes)}].push_back(
-      {algorithm, us * 1e-6, 0});
+  const size_t bytes = totalBytesOf(row, algorithm->collective, ranks);
+  auto& timed = calls[{collective, ranks, bytes}];
+  auto same = std::find_if(timed.begin(), timed.end(), [&](const Timed& other) {
+    return other.algorithm == algorithm;
+  });
+  if (same == timed.end()) {
+    same = timed.insert(same, {algorithm, {}, 0});
+  }
+  same->times.push_back(us * 1e-6);
 }
 
 void readCalls(const std::string& name,
@@ -133,9 +165,10 @@ void tellWrong(const Call& call, const Timed& fast, const Timed& slow) {
               std::get<0>(call).c_str(), std::get<1>(call),
               bytesText(std::get<2>(call)).c_str(),
               std::string(fast.algorithm->name).c_str(),
-              timeText(fast.measured).c_str(),
+              timeText(fast.measured()).c_str(),
               std::string(slow.algorithm->name).c_str(),
-              timeText(slow.measured).c_str(), timeText(fast.predicted).c_str(),
+              timeText(slow.measured()).c_str(),
+              timeText(fast.predicted).c_str(),
               timeText(slow.predicted).c_str());
 }
 
@@ -157,8 +190,8 @@ bool checkOrder(const Options& options, const Tell& note,
                       [](const Timed& timed) { return timed.predicted == 0; }));
     for (const Timed& fast : times) {
       for (const Timed& slow : times) {
-        if (slow.measured <= kDiffers * fast.measured || fast.predicted == 0 ||
-            slow.predicted == 0) {
+        if (slow.measured() <= kDiffers * fast.measured() ||
+            fast.predicted == 0 || slow.predicted == 0) {
           continue;
         }
         pairs++;

@@ -128,6 +128,19 @@ bool isReduction(Collective collective) {
   }
 }
 
+bool hasRoot(Collective collective) {
+  switch (collective) {
+    case Collective::kReduce:
+    case Collective::kBroadcast:
+    case Collective::kScatter:
+    case Collective::kGather:
+    case Collective::kGatherv:
+      return true;
+    default:
+      return false;
+  }
+}
+
 std::string_view nameOf(Collective collective) {
   switch (collective) {
     case Collective::kAllreduce:

@@ -35,6 +35,8 @@ constexpr size_t kCollectiveNumbers = 14;  // 0 is none
 std::string_view nameOf(Collective collective);
 // Whether it combines elements of several ranks.
 bool isReduction(Collective collective);
+// Whether one rank has all of the input, or gets all of the output.
+bool hasRoot(Collective collective);
 
 // An algorithm's published cost: messages in the longest chain; what the
 // busiest rank moves in one direction and reduces, as fractions of all bytes

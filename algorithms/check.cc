@@ -51,20 +51,6 @@ std::string_view nameOfOperation(uint8_t operation) {
                               static_cast<algorithms::Collective>(operation));
 }
 
-bool hasRoot(uint8_t operation) {
-  using algorithms::Collective;
-  switch (static_cast<Collective>(operation)) {
-    case Collective::kReduce:
-    case Collective::kBroadcast:
-    case Collective::kScatter:
-    case Collective::kGather:
-    case Collective::kGatherv:
-      return true;
-    default:
-      return false;
-  }
-}
-
 bool isHashed(uint32_t count) { return count >= CheckFields::kExactCounts; }
 
 // What cuts a vector is in the hash as well, where it is not the usual one.
@@ -311,7 +297,7 @@ std::string describeCheck(uint64_t word, const CheckDetails* details) {
   if (f.reduction != 0 && !isByPart(f)) {
     text += MakeString(", ", nameOf(static_cast<Reduction>(f.reduction)));
   }
-  if (hasRoot(f.operation)) {
+  if (algorithms::hasRoot(static_cast<algorithms::Collective>(f.operation))) {
     text += MakeString(", root ", int{f.rootHash});
   }
   return text + MakeString(", by ", algorithms::nameOfAlgorithm(f.algorithm));

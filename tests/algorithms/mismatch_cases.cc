@@ -196,7 +196,7 @@ Cases bases(Collective collective, bool) {
 
 Cases roots(Collective collective, bool) {
   Cases cases;
-  for (int root = 0; root < kRanks && hasRoot(collective); root++) {
+  for (int root = 0; root < kRanks && isRooted(collective); root++) {
     for (int step = 1; step < kRanks; step++) {
       RankCall call = callOf(collective);
       RankCall other = call;

@@ -46,7 +46,7 @@ Request requestOf(const RankCall& call, const std::vector<size_t>& offsets) {
   const bool isLong =
       call.type == RankCall::kInt64 || call.type == RankCall::kForeign8;
   request.elementSize = isLong ? 8 : 4;
-  request.root = hasRoot(call.collective) ? call.call.root : 0;
+  request.root = isRooted(call.collective) ? call.call.root : 0;
   if (isV(call.collective)) {
     request.counts.sendOffsets = request.counts.recvOffsets = offsets.data();
   } else {

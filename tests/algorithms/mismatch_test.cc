@@ -139,7 +139,7 @@ bool mayBeLate(const Case& one, bool direct) {
     return one.call.call.count == 0 && one.other.call.count == 0;
   }
   const auto isOneSided = [](const RankCall& call) {
-    return hasRoot(call.collective) || call.call.count == 0;
+    return isRooted(call.collective) || call.call.count == 0;
   };
   return isOneSided(one.call) || isOneSided(one.other) ||
          isDirect(one.call, direct) != isDirect(one.other, direct);

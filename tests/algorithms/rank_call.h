@@ -46,7 +46,7 @@ inline bool reduces(Collective c) {
   return c == Collective::kAllreduce || c == Collective::kReduce ||
          c == Collective::kReduceScatter || c == Collective::kReduceScatterv;
 }
-inline bool hasRoot(Collective c) {
+inline bool isRooted(Collective c) {
   return c == Collective::kReduce || c == Collective::kBroadcast ||
          c == Collective::kScatter || c == Collective::kGather ||
          c == Collective::kGatherv;

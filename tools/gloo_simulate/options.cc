@@ -1,6 +1,8 @@
 #include "tools/gloo_simulate/options.h"
 
+#include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "algorithms/collective_names.h"
 #include "algorithms/hosts.h"
@@ -149,15 +151,37 @@ void require(bool holds, const std::string& text) {
   }
 }
 
+// `why`: why the others would change nothing.
+void allowOnly(const CLI::App& app, const std::set<std::string>& allowed,
+               const std::string& why) {
+  for (const CLI::Option* option : app.get_options()) {
+    require(option->count() == 0 || allowed.count(option->get_name()) > 0,
+            why + ": not with " + option->get_name());
+  }
+}
+
+// Of what is drawn or simulated.
+void refuseOptionsOfOthers(const CLI::App& app, const Options& options) {
+  require(app.count("--root") == 0 || hasRoot(options.collective),
+          std::string(nameOf(options.collective)) +
+              " has no root: leave out --root");
+  const auto infos = algorithms::algorithmsOf(options.collective);
+  require(app.count("--radix") == 0 ||
+              std::any_of(infos.begin(), infos.end(),
+                          [&](const algorithms::AlgorithmInfo& info) {
+                            return info.usesRadix &&
+                                   (options.algorithm == info.name ||
+                                    options.algorithm == "all" ||
+                                    options.algorithm == "auto");
+                          }),
+          "--radix is of allreduce by bcube: leave it out");
+}
+
 // Nobody should wait for a file that is not written, or believe that a check
 // was of what it was not of.
-void refuseIgnored(const CLI::App& app) {
+void refuseIgnored(const CLI::App& app, const Options& options) {
   if (app.count("--docs") > 0) {
-    for (const CLI::Option* option : app.get_options()) {
-      require(
-          option->count() == 0 || option->get_name() == "--docs",
-          "--docs goes with no other option: not with " + option->get_name());
-    }
+    allowOnly(app, {"--docs"}, "--docs goes with no other option");
   }
   if (app.count("--check") > 0) {
     for (const char* option :
@@ -172,10 +196,19 @@ void refuseIgnored(const CLI::App& app) {
   require(app.count("--draw-segments") == 0 ||
               app.count("--draw") + app.count("--text") > 0,
           "--draw-segments goes with --draw or --text");
-  // A schedule is the same for all sizes.
-  require(app.count("--text") + app.count("--draw") == 0 ||
-              app.count("--sizes") == 0,
-          "--text and --draw are of no size: leave out --sizes");
+  if (app.count("--text") + app.count("--draw") > 0) {
+    allowOnly(
+        app,
+        {"--text", "--draw", "--draw-segments", "--collective", "--algorithm",
+         "--ranks", "--ranks-per-host", "--root", "--radix"},
+        "--text and --draw tell a schedule, which is the same on every "
+        "network and for all sizes, and has no times");
+  }
+  if (app.count("--check") == 0) {
+    refuseOptionsOfOthers(app, options);
+  }
+  require(app.count("--inside") == 0 || options.tuning.network.ranksPerHost > 1,
+          "--inside goes with several ranks per host: give --ranks-per-host");
 }
 
 void take(const CLI::App& app, const Raw& raw, Options& options) {
@@ -232,8 +265,6 @@ void validate(const Options& o) {
                      o.algorithm + "'; it has " + names);
   }
   if (o.text || !o.drawFile.empty()) {
-    require(o.jsonFile.empty() && o.plotFile.empty(),
-            "--text and --draw give no times for --json and --plot");
     require(one, "--text and --draw need --algorithm");
     const int ranks = o.ranks.front();
     require(ranks <= 64, "--text and --draw: at most 64 ranks");
@@ -300,8 +331,8 @@ Options parseOptions(int argc, const char* const* argv) {
   addNetwork(app, options, raw);
   addReport(app, options, raw);
   command_line::parse(app, argc, argv);
-  refuseIgnored(app);
   take(app, raw, options);
+  refuseIgnored(app, options);
   validate(options);
   return options;
 }

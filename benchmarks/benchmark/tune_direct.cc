@@ -28,10 +28,13 @@ class DirectTuning {
       : options_(options), contest_(contest) {}
 
   void flat() {
-    if (const auto from = threshold("flat_bytes", kNever, 0)) {
+    const auto from = threshold("flat_bytes", kNever, 0);
+    if (from) {
       found_["flat_bytes"] = *from - 1;
-    } else if (largest() >= kLeast) {
-      found_["flat_bytes"] = largest();  // slices never are quicker
+    }
+    // Of ranks that share cores it would hide what was measured with them.
+    if (from && options_.size > int(std::thread::hardware_concurrency())) {
+      found_["crowded_flat_bytes"] = nullptr;
     }
   }
   void halved() {
@@ -70,9 +73,12 @@ class DirectTuning {
     if (*best < kHardly * kHardly) {
       found_["chunk_bytes"] =
           size_t(candidates[size_t(best - product.begin())]);
+    } else {
+      found_["chunk_bytes"] = nullptr;
     }
   }
 
+  // A patch of the network's `direct` (RFC 7396): null is to be as shipped.
   const json& found() const { return found_; }
 
  private:
@@ -82,8 +88,9 @@ class DirectTuning {
     if (options_.rank == 0) {
       json content = readTuneFile(options_.tuneFile);
       json& network = networkOf(content, options_);
-      network["direct"] = found_;
-      network["direct"][parameter] = bytes;
+      json& direct = network["direct"] = json::object();
+      direct.merge_patch(found_);
+      direct[parameter] = bytes;
       writeTuneFile(path, content);
       setenv(kVariable, path.c_str(), 1);  // rank 0's is everybody's
     }
@@ -103,7 +110,8 @@ class DirectTuning {
     return contest_.measure(allreduce, bytes / sizeof(float), contexts);
   }
 
-  // The size from which on the parameter is better `to` than `from`.
+  // The size from which on the parameter is better `to` than `from`; none:
+  // nothing was measured.
   std::optional<size_t> threshold(const char* parameter, double from,
                                   double to) {
     const std::vector<ContextPtr> contexts{connect(parameter, from),
@@ -113,7 +121,7 @@ class DirectTuning {
       const auto us = measure(bytes, contexts);
       ways.push_back({bytes, us[0], us[1]});
     }
-    return ways.empty() ? std::nullopt : thresholdOf(ways);
+    return measuredThreshold(ways);
   }
 
   const Options& options_;
@@ -151,6 +159,13 @@ std::optional<size_t> thresholdOf(const std::vector<Ways>& ways) {
   return first == 0 ? ways[0].bytes : crossing(ways[first - 1], ways[first]);
 }
 
+std::optional<size_t> measuredThreshold(const std::vector<Ways>& ways) {
+  if (ways.empty()) {
+    return std::nullopt;
+  }
+  return thresholdOf(ways).value_or(ways.back().bytes + 1);
+}
+
 std::string tuneDirect(const Options& options, Contest& contest) {
   if (!contest.isDirect("allreduce")) {
     return "no memory that all ranks have mapped";
@@ -165,20 +180,17 @@ std::string tuneDirect(const Options& options, Contest& contest) {
   tuning.chunk();
   if (options.rank == 0) {
     json content = readTuneFile(options.tuneFile);
-    json& direct = networkOf(content, options)["direct"];
-    const json most =
-        direct.is_null() ? json() : direct.value("most_bytes", json());
-    direct = tuning.found();
-    if (most.is_object()) {
-      direct["most_bytes"] = most;
-    }
+    networkOf(content, options)["direct"].merge_patch(tuning.found());
     writeTuneFile(options.tuneFile, content);
   }
-  std::string text = "in memory that all ranks have mapped:";
+  std::string values;
   for (const auto& item : tuning.found().items()) {
-    text += " " + item.key() + " " + item.value().dump();
+    if (!item.value().is_null()) {
+      values += " " + item.key() + " " + item.value().dump();
+    }
   }
-  return text + (tuning.found().empty() ? " as shipped" : "");
+  return "in memory that all ranks have mapped:" +
+         (values.empty() ? " as shipped" : values);
 }
 
 }  // namespace benchmark

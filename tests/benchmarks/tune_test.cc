@@ -49,6 +49,12 @@ TEST(Threshold, LiesWhereTheTimesCross) {
   EXPECT_EQ(std::nullopt, thresholdOf({}));
 }
 
+TEST(Threshold, OfAWayThatWinsNowhereIsAboveAllThatWasMeasured) {
+  EXPECT_EQ(10001u, measuredThreshold({{100, 1, 2}, {10000, 2, 2.1}}));
+  EXPECT_EQ(1000u, measuredThreshold({{100, 1, 2}, {10000, 4, 2}}));
+  EXPECT_EQ(std::nullopt, measuredThreshold({}));
+}
+
 TEST(Threshold, IsNotMovedByOneSizeThatIsOff) {
   EXPECT_EQ(std::nullopt,
             thresholdOf({{1, 1, 2}, {2, 1, 0.9}, {4, 1, 2}, {8, 1, 2}}));

@@ -135,15 +135,13 @@ std::vector<size_t> Contest::sizes() const {
 }
 
 size_t Contest::elementsFor(const Entry& entry, size_t bytes) const {
-  const double times = entry.traffic(options_.size).algorithm;
+  const double times = entry.traffic(options_.size, options_).algorithm;
   const size_t elements = size_t(double(bytes / sizeof(float)) / times);
-  // Every rank has a part of what is scattered.
-  const bool parts = entry.collective == "reduce_scatter";
-  return parts ? elements - elements % size_t(options_.size) : elements;
+  return equalParts(entry, options_.size, options_, elements);
 }
 
 size_t Contest::bytesOf(const Entry& entry, size_t elements) const {
-  const double times = entry.traffic(options_.size).algorithm;
+  const double times = entry.traffic(options_.size, options_).algorithm;
   return elements * sizeof(float) * size_t(times);
 }
 

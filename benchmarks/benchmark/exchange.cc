@@ -12,9 +12,16 @@ namespace benchmark {
 namespace {
 
 double othersShare(int size) { return double(size - 1) / size; }
-// elements are those of one block, of which each rank has one per rank.
-Traffic blocks(int size) { return {double(size), othersShare(size)}; }
-Traffic whole(int size) { return {1, othersShare(size)}; }
+// elements are those of one block, of which each rank has one per rank, and of
+// each of --inputs.
+Traffic blocks(int size, const Options& options) {
+  return {double(size) * options.inputs, othersShare(size)};
+}
+Traffic whole(int size, const Options&) { return {1, othersShare(size)}; }
+size_t partPerRank(int size, const Options&) { return size_t(size); }
+size_t partPerDestination(int, const Options& options) {
+  return size_t(options.destinations);
+}
 
 // The output holds each rank's inputs one after another.
 template <typename T>
@@ -165,7 +172,7 @@ class ReduceScatter : public VectorBenchmark<T> {
   std::unique_ptr<gloo::ReduceScatterHalvingDoubling<T>> algorithm_;
 };
 
-// The first elements, as many as are a multiple of the ranks.
+// Every rank has a part of its own, as long as the others'.
 template <typename T>
 class NewReduceScatter : public VectorBenchmark<T> {
  public:
@@ -173,8 +180,7 @@ class NewReduceScatter : public VectorBenchmark<T> {
       : VectorBenchmark<T>(setup), scatterOptions_(setup.context) {
     void (*const sum)(void*, const void*, const void*, size_t) = &gloo::sum<T>;
     const size_t part = this->elements_ / size_t(this->size());
-    scatterOptions_.setInput(this->addInput(this->elements_),
-                             part * size_t(this->size()));
+    scatterOptions_.setInput(this->addInput(this->elements_), this->elements_);
     scatterOptions_.setOutput(this->addOutput(part), part);
     scatterOptions_.setReduceFunction(sum);
   }
@@ -243,7 +249,11 @@ std::vector<Entry> exchangeBenchmarks() {
   gatherv.collective = "allgatherv";
   all.collective = "alltoall";
   newScatter.collective = "reduce_scatter";
-  enable<PairwiseExchange>(pairwise, [](int) { return Traffic{1, 1}; });
+  newScatter.parts = partPerRank;
+  pairwise.parts = partPerDestination;
+  enable<PairwiseExchange>(pairwise, [](int, const Options&) {
+    return Traffic{1, 1};
+  });
   pairwise.hasResults = false;
   pairwise.inInt = InInt::kBytes;
   return {gather, gatherv, ring, all, allv, scatter, newScatter, pairwise};

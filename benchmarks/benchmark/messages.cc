@@ -84,8 +84,10 @@ class Stress : public Messages<T> {
   }
 };
 
-Traffic bothWays(int) { return {2, 0.5}; }
-Traffic oneWay(int) { return {1, 1}; }
+Traffic bothWays(int, const Options&) { return {2, 0.5}; }
+Traffic oneWay(int, const Options& options) {
+  return {double(options.messages), 1};
+}
 
 }  // namespace
 

@@ -16,9 +16,11 @@ namespace {
 
 constexpr int kRoot = 0;
 
-Traffic once(int) { return {1, 1}; }
-Traffic nothing(int) { return {0, 0}; }
-Traffic blocks(int size) { return {double(size), double(size - 1) / size}; }
+Traffic once(int, const Options&) { return {1, 1}; }
+Traffic nothing(int, const Options&) { return {0, 0}; }
+Traffic blocks(int size, const Options&) {
+  return {double(size), double(size - 1) / size};
+}
 
 template <typename T>
 class Broadcast : public VectorBenchmark<T> {

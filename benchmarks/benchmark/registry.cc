@@ -30,6 +30,15 @@ const Entry* findBenchmark(const std::string& name) {
   return nullptr;
 }
 
+size_t partsOf(const Entry& entry, int size, const Options& options) {
+  return entry.parts != nullptr ? entry.parts(size, options) : 1;
+}
+
+size_t equalParts(const Entry& entry, int size, const Options& options,
+                  size_t elements) {
+  return elements - elements % partsOf(entry, size, options);
+}
+
 std::string describeBenchmarks() {
   std::ostringstream out;
   out << "Benchmarks:\n";

@@ -40,7 +40,10 @@ struct Traffic {
   double algorithm = 1;
   double bus = 1;
 };
-using TrafficOf = Traffic (*)(int size);
+using TrafficOf = Traffic (*)(int size, const Options& options);
+
+// How many equal parts a vector is cut into.
+using PartsOf = size_t (*)(int size, const Options& options);
 
 // What a class takes as an int: no more than INT_MAX of them can be asked for.
 enum class InInt { kNothing, kElements, kBytes };
@@ -57,12 +60,18 @@ struct Entry {
   InInt inInt = InInt::kNothing;
   bool anyInputs = false;
   int minRanks = 1;
+  PartsOf parts = nullptr;  // null: one
   // Of which algorithms may be compared, as in GLOO_ALGORITHM; empty: none.
   std::string collective;
 };
 
 const std::vector<Entry>& allBenchmarks();
 const Entry* findBenchmark(const std::string& name);
+size_t partsOf(const Entry& entry, int size, const Options& options);
+// As many of the elements as the parts have, equally many each: 0 if they are
+// fewer than the parts.
+size_t equalParts(const Entry& entry, int size, const Options& options,
+                  size_t elements);
 // For --help.
 std::string describeBenchmarks();
 

@@ -113,6 +113,7 @@ void Report::writeJson() const {
                     {"threads", options_.threads},
                     {"type", options_.halfPrecision ? "float16" : "float32"},
                     {"bytes", row.bytes},
+                    {"total_bytes", row.totalBytes},
                     {"elements", row.elements},
                     {"min_us", row.minUs},
                     {"p50_us", row.p50Us},

@@ -41,19 +41,24 @@ std::vector<ContextPtr> connectAll(const Options& options, Devices& devices) {
   return contexts;
 }
 
-// Elements of a sweep: 4 B to 64 MiB by powers of four.
+// Elements of a sweep: 4 B to 64 MiB by powers of four, or a few less where the
+// benchmark wants equal parts; what is too short for these is left out.
 std::vector<size_t> sizesOf(const Options& options, const Entry& entry) {
   if (!entry.hasSizes) {
     return {0};
   }
   if (options.elements) {
-    return {*options.elements};
+    return {equalParts(entry, options.size, options, *options.elements)};
   }
   constexpr size_t kSmallest = 4, kLargest = size_t{64} << 20;
   const size_t elementSize = options.halfPrecision ? 2 : 4;
   std::vector<size_t> sizes;
   for (size_t bytes = kSmallest; bytes <= kLargest; bytes *= 4) {
-    sizes.push_back(bytes / elementSize);
+    const size_t elements =
+        equalParts(entry, options.size, options, bytes / elementSize);
+    if (elements > 0) {
+      sizes.push_back(elements);
+    }
   }
   return sizes;
 }
@@ -107,7 +112,7 @@ void runRank(const Options& options) {
     const auto nanos = runThreads(team, elements);
     if (report != nullptr) {
       report->add(summarise(nanos, elements, options.halfPrecision ? 2 : 4,
-                            entry.traffic(options.size)));
+                            entry.traffic(options.size, options)));
     }
   }
   if (report != nullptr && !options.jsonFile.empty()) {

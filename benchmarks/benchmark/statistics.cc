@@ -23,13 +23,13 @@ Row summarise(std::vector<double> nanos, size_t elements, size_t elementSize,
   Row row;
   row.elements = elements;
   row.bytes = elements * elementSize;
+  row.totalBytes = size_t(double(row.bytes) * traffic.algorithm);
   row.iterations = nanos.size();
   row.minUs = nanos.front() / 1e3;
   row.p50Us = percentile(nanos, 0.5) / 1e3;
   row.p99Us = percentile(nanos, 0.99) / 1e3;
   row.maxUs = nanos.back() / 1e3;
-  const double perNano = double(row.bytes) / std::max(row.p50Us * 1e3, 1.0);
-  row.algorithmGBs = perNano * traffic.algorithm;
+  row.algorithmGBs = double(row.totalBytes) / std::max(row.p50Us * 1e3, 1.0);
   row.busGBs = row.algorithmGBs * traffic.bus;
   return row;
 }

@@ -10,7 +10,8 @@
 namespace benchmark {
 
 struct Row {
-  size_t bytes = 0;  // of one vector
+  size_t bytes = 0;       // of one vector
+  size_t totalBytes = 0;  // that the operation is about: Traffic::algorithm
   size_t elements = 0;
   double minUs = 0;
   double p50Us = 0;

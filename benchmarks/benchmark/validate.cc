@@ -140,6 +140,15 @@ void validateShape(const Options& options) {
           " each; the ranks must be a multiple of 2 to that power");
 }
 
+// What is cut into parts has an element for each.
+void validateParts(const Options& options) {
+  const size_t parts =
+      partsOf(*findBenchmark(options.name), sizeOf(options), options);
+  require(options.elements.value_or(parts) >= parts, "--elements: benchmark '",
+          options.name, "' cuts them into ", std::to_string(parts),
+          " equal parts: give at least as many");
+}
+
 // A class that takes an int would be given the rest of a division by 2^32.
 void validateCount(const Options& options) {
   const Entry& entry = *findBenchmark(options.name);
@@ -211,6 +220,7 @@ void validate(const Options& options) {
   validateShape(options);
   validateTransport(options);
   validateWork(options);
+  validateParts(options);
   validateCount(options);
   validateSums(options);
   validateReport(options);

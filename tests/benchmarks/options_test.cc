@@ -84,6 +84,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--ranks 2 -t shm --ib-eager-bytes 4096 allreduce",
                 "--ib-eager-bytes"},
         BadLine{"--ranks 2 -t shm --tcp-device lo allreduce", "--tcp-device"},
+        BadLine{"--ranks 8 --elements 7 new_reduce_scatter",
+                "cuts them into 8 equal parts: give at least as many"},
+        BadLine{"--ranks 8 --elements 2 --destinations 3 pairwise_exchange",
+                "into 3 equal parts"},
         BadLine{"--ranks 2 --gpudirect allreduce",
                 "are the host's; what moves a CUDA device's: docs/ibverbs.md"},
         BadLine{"--ranks 2 --elements 0 allreduce", "--elements"},
@@ -166,6 +170,7 @@ TEST(CommandLine, TakesAsMuchAsCanBeCountedAndChecked) {
         "--ranks 2 --inputs 128 --halfprecision allreduce",
         "--ranks 3 --inputs 86 --halfprecision --no-verify allreduce",
         "--ranks 3 --inputs 86 --halfprecision allreduce_local",
+        "--ranks 8 --elements 8 new_reduce_scatter",
         "-s 257 -r 0 --shared-path /x --halfprecision broadcast"}) {
     EXPECT_NO_THROW(parse(line)) << line;
   }

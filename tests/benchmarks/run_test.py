@@ -70,6 +70,27 @@ class LocalRanks(unittest.TestCase):
                          [4 * 4 ** i for i in range(13)])
         self.assertEqual({row["iterations"] for row in rows}, {5})
 
+    def test_all_that_is_moved_counts(self):
+        for name, more, times in (
+                ("sendrecv_stress", ["--messages", "7"], 7),
+                ("isendirecv_stress", ["--messages", "7"], 7),
+                ("sendrecv_roundtrip", [], 2),
+                ("allgather", [], 3),
+                ("allgather_ring", ["--inputs", "2"], 6),
+                ("allreduce", ["--inputs", "2"], 1)):
+            with self.subTest(name=name):
+                row, = self.one(name, 3, "--elements", "300", *more)
+                self.assertEqual(row["bytes"], 1200)
+                self.assertEqual(row["total_bytes"], times * 1200)
+                self.assertAlmostEqual(row["algorithm_bandwidth_gbs"],
+                                       times * 1.2 / row["p50_us"])
+
+    def test_parts_of_ranks_are_equal_and_not_empty(self):
+        row, = self.one("new_reduce_scatter", 3, "--elements", "500")
+        self.assertEqual((row["elements"], row["bytes"]), (498, 1992))
+        rows = self.one("new_reduce_scatter", 3)
+        self.assertEqual([row["elements"] for row in rows[:3]], [3, 15, 63])
+
     def test_odd_rank_counts(self):
         for ranks in (1, 3, 5):
             with self.subTest(ranks=ranks):
@@ -96,7 +117,7 @@ class LocalRanks(unittest.TestCase):
         for name in names:
             with self.subTest(name=name):
                 ranks = 4 if name == "pairwise_exchange" else 3
-                yield from self.one(name, ranks, "--elements", "500",
+                yield from self.one(name, ranks, "--elements", "501",
                                     "--messages", "5", *more)
 
     def test_every_other_benchmark(self):
@@ -106,7 +127,7 @@ class LocalRanks(unittest.TestCase):
     def test_every_benchmark_in_half_precision(self):
         for row in self.every_benchmark("--halfprecision"):
             self.assertEqual(row["type"], "float16")
-            self.assertIn(row["bytes"], (0, 1000))
+            self.assertIn(row["bytes"], (0, 1002))
 
     def test_what_was_asked_for_is_in_the_report(self):
         for wish, name, collective, algorithm in (

@@ -24,6 +24,7 @@ TEST(Statistics, PercentilesOfAHundredShuffledTimes) {
 
 TEST(Statistics, BandwidthsAreBytesPerMedianNanosecond) {
   const Row row = summarise({1000, 1000, 1000}, 1000, 4, {2, 0.75});
+  EXPECT_EQ(row.totalBytes, 8000u);
   EXPECT_DOUBLE_EQ(row.algorithmGBs, 8);  // 2 x 4000 bytes in 1000 ns
   EXPECT_DOUBLE_EQ(row.busGBs, 6);
 }

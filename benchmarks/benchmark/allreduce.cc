@@ -112,6 +112,7 @@ std::vector<Entry> allreduceBenchmarks() {
                                               "bcube of radix --base"),
   };
   entries.front().collective = "allreduce";
+  entries.front().ownOptions = entries.back().ownOptions = {"--base"};
   entries.push_back(
       classAllreduce<gloo::AllreduceRing>("allreduce_ring", "class API"));
   entries.push_back(classAllreduce<gloo::AllreduceRingChunked>(
@@ -120,6 +121,7 @@ std::vector<Entry> allreduceBenchmarks() {
       "allreduce_halving_doubling", "class API"));
   entries.push_back(
       classAllreduce<gloo::AllreduceBcube>("allreduce_bcube", "class API"));
+  entries.back().ownOptions = {"--base"};
   entries.push_back({.name = "allreduce_local",
                      .help = "class API; within each rank",
                      .makeFloat = make<LocalAllreduce<float>>,

@@ -256,6 +256,7 @@ std::vector<Entry> exchangeBenchmarks() {
   });
   pairwise.hasResults = false;
   pairwise.inInt = InInt::kBytes;
+  pairwise.ownOptions = {"--destinations"};
   return {gather, gatherv, ring, all, allv, scatter, newScatter, pairwise};
 }
 

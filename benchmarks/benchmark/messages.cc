@@ -103,12 +103,14 @@ std::vector<Entry> messageBenchmarks() {
            .makeFloat = make<Stress<float, true>>,
            .makeHalf = make<Stress<gloo::float16, true>>,
            .traffic = oneWay,
+           .ownOptions = {"--messages"},
            .minRanks = 2},
           {.name = "isendirecv_stress",
            .help = "--messages to the right, all in flight at once",
            .makeFloat = make<Stress<float, false>>,
            .makeHalf = make<Stress<gloo::float16, false>>,
            .traffic = oneWay,
+           .ownOptions = {"--messages"},
            .minRanks = 2}};
 }
 

@@ -82,7 +82,7 @@ void addWork(CLI::App& app, Options& options, Raw& raw) {
                "vectors from the shared allocator (docs/shm.md)");
   app.add_option("--destinations", options.destinations,
                  "of pairwise_exchange; 1");
-  app.add_option("--base", options.base, "of allreduce_bcube; 2");
+  app.add_option("--base", options.base, "of allreduce by bcube; 2");
   app.add_option("--messages", options.messages,
                  "of the sendrecv benchmarks, per iteration; 100");
 }
@@ -162,6 +162,7 @@ Options parseOptions(int argc, const char* const* argv) {
   app.add_option("NAME", options.name, "the benchmark; see below");
   command_line::parse(app, argc, argv);
   take(app, raw, options);
+  refuseIgnored(app, options);
   validate(options);
   return options;
 }

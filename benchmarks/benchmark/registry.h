@@ -59,6 +59,8 @@ struct Entry {
   bool sums = false;       // over the ranks
   InInt inInt = InInt::kNothing;
   bool anyInputs = false;
+  // Of the options that only some benchmarks have, those of this one.
+  std::vector<std::string> ownOptions;
   int minRanks = 1;
   PartsOf parts = nullptr;  // null: one
   // Of which algorithms may be compared, as in GLOO_ALGORITHM; empty: none.

@@ -1,13 +1,16 @@
 #include "benchmarks/benchmark/validate.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstring>
 #include <fstream>
+#include <utility>
 
 #include "benchmarks/benchmark/device.h"
 #include "benchmarks/benchmark/registry.h"
 #include "benchmarks/benchmark/values.h"
+#include "tools/support/parse.h"
 
 namespace benchmark {
 namespace {
@@ -75,18 +78,6 @@ void validateParticipants(const Options& options) {
 void validateTransport(const Options& options) {
   const std::string trouble = transportTrouble(options.transport);
   require(trouble.empty(), "-t ", options.transport, ": ", trouble);
-  const bool any = options.transport == "auto";
-  require(any || options.transport == "tcp" || options.tcpDevices.empty(),
-          "--tcp-device needs -t auto or tcp");
-  require(any || options.transport == "ibverbs" || options.ibDevices.empty(),
-          "--ib-device needs -t auto or ibverbs");
-  require(any || options.transport == "ibverbs" || !options.ibEagerBytes,
-          "--ib-eager-bytes needs -t auto or ibverbs");
-  const bool without = !transportTrouble("ibverbs").empty();
-  require(options.ibDevices.empty() || !without,
-          "--ib-device: this build is without RDMA (USE_IBVERBS is off)");
-  require(!options.ibEagerBytes || !without,
-          "--ib-eager-bytes: this build is without RDMA (USE_IBVERBS is off)");
   requireRange("--ib-port", options.ibPort, 1, 255);
   requireRange("--ib-index", options.ibIndex, -1, 255);
 }
@@ -204,7 +195,66 @@ void validateReport(const Options& options) {
           std::strerror(errno));
 }
 
+// Those of a transport's devices, of which each thread has one.
+void refuseIgnoredDevices(const CLI::App& app, const Options& options) {
+  const bool any = options.transport == "auto";
+  require(any || options.transport == "tcp" || app.count("--tcp-device") == 0,
+          "--tcp-device needs -t auto or tcp");
+  const bool without = !transportTrouble("ibverbs").empty();
+  for (const char* option :
+       {"--ib-device", "--ib-port", "--ib-index", "--ib-eager-bytes"}) {
+    const bool given = app.count(option) > 0;
+    require(!given || any || options.transport == "ibverbs", option,
+            " needs -t auto or ibverbs");
+    require(!given || !without, option,
+            ": this build is without RDMA (USE_IBVERBS is off)");
+  }
+  const size_t threads = size_t(std::max(options.threads, 1));
+  for (const auto& [option, devices] :
+       {std::pair("--tcp-device", options.tcpDevices.size()),
+        std::pair("--ib-device", options.ibDevices.size())}) {
+    require(devices <= threads, option, ": ", std::to_string(devices),
+            " devices, but each thread uses one: name fewer",
+            comparesAlgorithms(options) ? "" : ", or give --threads");
+  }
+}
+
+// Those that only some benchmarks have, and not what is to be run.
+void refuseOptionsOfOthers(const CLI::App& app, const Options& options) {
+  for (const char* option : {"--messages", "--destinations", "--base"}) {
+    bool used = false;
+    std::string owners;
+    for (const Entry& entry : allBenchmarks()) {
+      const auto& own = entry.ownOptions;
+      if (std::find(own.begin(), own.end(), option) != own.end()) {
+        owners += (owners.empty() ? "" : ", ") + entry.name;
+        used |= options.name == entry.name ||
+                (options.name.empty() && comparesAlgorithms(options) &&
+                 !entry.collective.empty());
+      }
+    }
+    require(app.count(option) == 0 || used, option, " is an option of ", owners,
+            ": leave it out");
+  }
+}
+
 }  // namespace
+
+void refuseIgnored(const CLI::App& app, const Options& options) {
+  const bool compares = comparesAlgorithms(options);
+  require(compares || app.count("--largest") == 0,
+          "--largest goes with --all-algorithms or --tune: leave it out, or "
+          "give --elements");
+  require(!compares || app.count("--warmup-iters") == 0,
+          "--all-algorithms and --tune warm up once for each turn: leave out "
+          "--warmup-iters");
+  refuseIgnoredDevices(app, options);
+  // What is no benchmark is to be told first.
+  if (options.name.empty() ? compares
+                           : findBenchmark(options.name) != nullptr) {
+    refuseOptionsOfOthers(app, options);
+  }
+}
 
 void validate(const Options& options) {
   if (comparesAlgorithms(options)) {

@@ -84,6 +84,26 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--ranks 2 -t shm --ib-eager-bytes 4096 allreduce",
                 "--ib-eager-bytes"},
         BadLine{"--ranks 2 -t shm --tcp-device lo allreduce", "--tcp-device"},
+        BadLine{"--ranks 2 -t tcp --ib-port 1 allreduce", "--ib-port needs -t"},
+        BadLine{"--ranks 2 -t shm --ib-index 0 allreduce",
+                "--ib-index needs -t"},
+        BadLine{"--ranks 2 --tcp-device lo,eth0 allreduce",
+                "--tcp-device: 2 devices, but each thread uses one: name "
+                "fewer, or give --threads"},
+        BadLine{"--ranks 2 --tcp-device lo,eth0 --tune x", "name fewer"},
+        BadLine{"--ranks 2 --largest 4096 allreduce", "--largest goes with"},
+        BadLine{"--ranks 2 --warmup-iters 5 --tune x", "--warmup-iters"},
+        BadLine{"--ranks 2 --warmup-iters 5 --all-algorithms",
+                "--warmup-iters"},
+        BadLine{"--ranks 2 --messages 5 allreduce",
+                "--messages is an option of isendirecv_stress, "
+                "sendrecv_stress: leave it out"},
+        BadLine{"--ranks 2 --messages 5 --all-algorithms", "--messages"},
+        BadLine{"--ranks 2 --destinations 1 sendrecv_stress",
+                "--destinations is an option of pairwise_exchange"},
+        BadLine{"--ranks 2 --base 4 new_allreduce_ring", "--base"},
+        BadLine{"--ranks 2 --base 4 --all-algorithms broadcast", "--base"},
+        BadLine{"--ranks 2 --base 4 no_such", "there is no benchmark"},
         BadLine{"--ranks 8 --elements 7 new_reduce_scatter",
                 "cuts them into 8 equal parts: give at least as many"},
         BadLine{"--ranks 8 --elements 2 --destinations 3 pairwise_exchange",
@@ -171,6 +191,9 @@ TEST(CommandLine, TakesAsMuchAsCanBeCountedAndChecked) {
         "--ranks 3 --inputs 86 --halfprecision --no-verify allreduce",
         "--ranks 3 --inputs 86 --halfprecision allreduce_local",
         "--ranks 8 --elements 8 new_reduce_scatter",
+        "--ranks 2 --messages 5 isendirecv_stress",
+        "--ranks 2 --base 4 --all-algorithms",
+        "--ranks 2 --threads 2 --tcp-device lo,eth0 allreduce",
         "-s 257 -r 0 --shared-path /x --halfprecision broadcast"}) {
     EXPECT_NO_THROW(parse(line)) << line;
   }

@@ -24,7 +24,9 @@ for name in $names; do
   [[ -z $half ]] || ((number % 2 == half)) || continue
   run=$((run + 1))
   rm -f "$report"
-  "$benchmark" "${@//@/$number}" --elements 5000 --messages 5 \
+  own=()
+  [[ $name != *_stress ]] || own=(--messages 5)
+  "$benchmark" "${@//@/$number}" --elements 5000 "${own[@]}" \
     --warmup-iters 0 --iteration-count 2 --json "$report" "$name" >/dev/null
   # Only rank 0 reports.
   if [[ " $* " != *' -r 1 '* ]]; then

@@ -348,16 +348,8 @@ void DirectRun::throwFailure() {
 
 // The context is unusable from here on: this rank has not done its part.
 void DirectRun::abandon(const char* what) noexcept {
-  try {
-    if (channel_.failure() == nullptr) {
-      channel_.fail(internal::makeCause([&] {
-        return Cause{Cause::Kind::kIo, rank_, rank_,
-                     MakeString(describe(), ": ", what)};
-      }));
-    }
-  } catch (...) {
-    // The context has failed, or is gone: the caller has an exception already.
-  }
+  algorithms::abandon(channel_,
+                      [&] { return MakeString(describe(), ": ", what); });
 }
 
 std::string DirectRun::describe() const {

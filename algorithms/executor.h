@@ -50,6 +50,22 @@ struct Run {
 void refuseFailed(internal::Channel& channel, std::string_view collective,
                   uint32_t tag);
 
+// Of a call that ends with an exception, and on which others may wait: fails
+// the context, unless it has failed. `text` is asked for then.
+template <typename Text>
+void abandon(internal::Channel& channel, const Text& text) noexcept {
+  try {
+    if (channel.failure() == nullptr) {
+      channel.fail(internal::makeCause([&] {
+        const int me = channel.rank();
+        return internal::Cause{internal::Cause::Kind::kIo, me, me, text()};
+      }));
+    }
+  } catch (...) {
+    // It has failed, or is gone: the caller has an exception already.
+  }
+}
+
 // One thread at a time. run() allocates nothing unless it fails.
 class Executor {
  public:

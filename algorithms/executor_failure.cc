@@ -37,16 +37,8 @@ void Executor::fail(Cause::Kind kind, int culprit, std::string text) {
 // Ends what is in flight; the context is unusable from here on, because peers
 // may be in the middle of messages of this run.
 void Executor::abandon(const Stuck& at, const char* why) noexcept {
-  try {
-    if (run_->channel->failure() == nullptr) {
-      run_->channel->fail(internal::makeCause([&] {
-        const int me = run_->channel->rank();
-        return Cause{Cause::Kind::kIo, me, me, describe(at) + ": " + why};
-      }));
-    }
-  } catch (...) {
-    // The context has failed, or is gone.
-  }
+  algorithms::abandon(*run_->channel,
+                      [&] { return describe(at) + ": " + why; });
   for (uint64_t rest = inFlight_; rest != 0; rest &= rest - 1) {
     Operation& op = operations_[static_cast<size_t>(std::countr_zero(rest))];
     try {

@@ -23,6 +23,9 @@
 
 GLOO_NAMESPACE_BEGIN
 class Context;
+namespace internal {
+class Lane;
+}
 
 namespace algorithms {
 
@@ -142,6 +145,10 @@ class State final : public internal::CollectiveState,
   // gives the same bits there.
   Request overLinks(const Request& wanted) const;
   DirectSizes sizesOf(const Request& request) const;
+  // Of an operation there, with a word that has no sequence number: as
+  // Channel::begin(), unless *announces is set, which DirectRun::Word is about.
+  uint64_t beginIn(internal::Lane& lane, uint64_t slot, uint64_t check,
+                   bool* announces);
   // Sets *waited to what it has waited for a lane.
   bool runDirect(const Request& request, const DirectSizes& sizes,
                  const Arguments& arguments, uint64_t check,

@@ -1,9 +1,11 @@
 // Calls that run in a lane (gloo/internal/direct.h), if there is one.
+#include <exception>
 #include <new>
 #include <utility>
 
 #include "algorithms/direct.h"
 #include "algorithms/state.h"
+#include "gloo/common/string.h"
 #include "gloo/context.h"
 #include "gloo/internal/check.h"
 
@@ -47,6 +49,31 @@ DirectSizes State::sizesOf(const Request& request) const {
                              direct_->slotBytes(), direct_->crowded());
 }
 
+uint64_t State::beginIn(internal::Lane& lane, uint64_t slot, uint64_t check,
+                        bool* announces) {
+  const uint64_t tag = internal::tagOf(slot);
+  const uint64_t elsewhere = elsewhere_.load(std::memory_order_relaxed);
+  internal::Lane::Previous& previous = lane.previous;
+  // The number of an operation that follows one in the same lane is known.
+  if (previous.tag == tag && previous.elsewhere == elsewhere &&
+      previous.sequence != 0) {
+    *announces = !lane.repeats.match(check);
+    if (!*announces) {
+      lane.repeats.count();
+    }
+    check = internal::withSequence(check,
+                                   internal::sequenceAfter(previous.sequence));
+  } else {
+    check = channel_.begin(slot, check, nullptr, &lane.repeats);
+    if (previous.tag != tag) {
+      lane.earlierRound = lane.round();
+      lane.earlierTag = previous.tag;
+    }
+  }
+  previous = {tag, elsewhere, internal::sequenceOf(check)};
+  return check;
+}
+
 // `check`: its word, without a sequence number. False: there is no lane.
 bool State::runDirect(const Request& request, const DirectSizes& sizes,
                       const Arguments& arguments, uint64_t check,
@@ -64,29 +91,22 @@ bool State::runDirect(const Request& request, const DirectSizes& sizes,
   }
   refuseIfOverLinks(request, slot);
   direct_->goOn(*lane);
-  const uint64_t elsewhere = elsewhere_.load(std::memory_order_relaxed);
-  internal::Lane::Previous& previous = lane->previous;
-  DirectRun::Word word{check, slot};
-  // The number of an operation that follows one in the same lane is known.
-  if (previous.tag == tag && previous.elsewhere == elsewhere &&
-      previous.sequence != 0) {
-    word.check = internal::withSequence(
-        word.check, internal::sequenceAfter(previous.sequence));
-    word.announces = !lane->repeats.match(check);
-    if (!word.announces) {
-      lane->repeats.count();
-    }
-  } else {
-    word.check = channel_.begin(slot, word.check, nullptr, &lane->repeats);
-    if (previous.tag != tag) {
-      lane->earlierRound = lane->round();
-      lane->earlierTag = previous.tag;
-    }
+  // It counts among those of the lane from here on, and the others wait for its
+  // rounds, also where there is no memory to begin it.
+  try {
+    DirectRun::Word word{check, slot};
+    word.check = beginIn(*lane, slot, check, &word.announces);
+    DirectRun(channel_, *lane, selection_.direct(), request, sizes, arguments,
+              word, *waited)
+        .run();
+  } catch (const std::exception& e) {
+    abandon(channel_, [&] {
+      return MakeString("rank ", channel_.rank(), ": ",
+                        nameOf(request.collective), " tag ", arguments.tag,
+                        " (direct): ", e.what());
+    });
+    throw;
   }
-  previous = {tag, elsewhere, internal::sequenceOf(word.check)};
-  DirectRun(channel_, *lane, selection_.direct(), request, sizes, arguments,
-            word, *waited)
-      .run();
   return true;
 }
 

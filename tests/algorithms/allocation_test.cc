@@ -326,6 +326,29 @@ TEST_P(AllocationTest, AFailureOfAReduceFunctionNeedsNone) {
   });
 }
 
+// The first operation with a tag takes memory, to count those. Where there is
+// none, the others have begun it all the same.
+TEST_P(AllocationTest, OneThatCannotBeginFailsOnAllRanks) {
+  for (size_t succeed = 0; succeed < 2; succeed++) {
+    run([succeed](const ContextPtr& context) {
+      std::vector<float> data(1000);
+      AllreduceOptions options(context);
+      options.setOutput(data.data(), data.size());
+      options.setReduceFunction(kAdd);
+      allreduce(options);
+      options.setTag(1);
+      if (context->rank == 0) {
+        expectFailure([&] { allreduce(options); });
+      } else {
+        succeeding = succeed;
+        EXPECT_ANY_THROW(allreduce(options));
+        succeeding = SIZE_MAX;
+      }
+      expectFailure([&] { barrier(BarrierOptions(context)); });
+    });
+  }
+}
+
 // A wait whose time is up gives up the context, also where the text of that
 // cannot be had.
 TEST_P(AllocationTest, AWaitThatEndsNeedsNone) {

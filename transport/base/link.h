@@ -152,8 +152,9 @@ class LinkHandler {
   // memory is not referenced any more (a read's holds the bytes).
   virtual void onComplete(void* token) = 0;
 
-  // The read that was given this token is not permitted, nor will others be:
-  // reads() says so from now on. Only of links that answer it as things are.
+  // The read that was given this token is not permitted, or not possible, nor
+  // will others be: reads() says so from now on. Only of links that answer it
+  // as things are.
   virtual void onReadRefused(void* token) { (void)token; }
 
   // The link threw, mostly for want of memory: it may have lost its place, and

@@ -2,8 +2,13 @@
 
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <fstream>
 
+#include "gloo/common/string.h"
 #include "transport/base/process.h"
 
 GLOO_NAMESPACE_BEGIN
@@ -22,6 +27,22 @@ int ProcessReader::copy(char* local, uint64_t remote, size_t bytes) const {
     bytes -= static_cast<size_t>(n);
   }
   return hasEnded() ? ESRCH : 0;
+}
+
+bool ProcessReader::maps(uint64_t remote, size_t bytes) const {
+  std::ifstream maps(MakeString("/proc/", pid_, "/maps"));
+  for (std::string line; bytes > 0 && std::getline(maps, line);) {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+    char mayRead = 0;
+    if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %c", &begin, &end,
+                    &mayRead) == 3 &&
+        mayRead == 'r' && begin <= remote && remote < end) {
+      bytes -= std::min<uint64_t>(bytes, end - remote);
+      remote = end;
+    }
+  }
+  return bytes == 0;
 }
 
 bool ProcessReader::hasEnded() const { return base::hasEnded(process_); }
@@ -65,6 +86,9 @@ void ProcessMemory::forbid(int error) {
     case ESRCH:
       trouble_ = "its main thread has ended";
       break;
+    case EFAULT:
+      trouble_ = "it sends what the kernel does not copy, as a device's memory";
+      break;
     default:
       trouble_ = "process_vm_readv: " + base::errnoText(error);
   }
@@ -72,7 +96,8 @@ void ProcessMemory::forbid(int error) {
 
 int ProcessMemory::read(char* local, uint64_t remote, size_t bytes) {
   const int error = reader_->copy(local, remote, bytes);
-  if (error != 0 && error != EFAULT && !reader_->hasEnded()) {
+  const bool isGone = error == EFAULT && !reader_->maps(remote, bytes);
+  if (error != 0 && !isGone && !reader_->hasEnded()) {
     forbid(error);
   }
   return error;

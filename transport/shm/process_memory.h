@@ -30,6 +30,9 @@ class ProcessReader final : public base::PeerMemory {
                           size_t bytes) const override {
     return copy(local, remote, bytes) == 0;
   }
+  // Whether the process itself may read all of these bytes, as far as /proc
+  // tells.
+  bool maps(uint64_t remote, size_t bytes) const;
   int descriptor() const { return process_.get(); }
   bool hasEnded() const;
 

@@ -1,18 +1,23 @@
 // Whether the kernel copies a message from process to process: who has it end
 // every process that asks for that sees.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "gloo/common/error.h"
+#include "gloo/common/string.h"
 #include "gloo/rendezvous/file_store.h"
 #include "gloo/transport/shm/allocate.h"
 #include "gloo/transport/shm/device.h"
@@ -125,6 +130,105 @@ TEST(SingleCopyTest, AWithdrawnLoanDoesNotStandForWhatMayNotBeRead) {
     EXPECT_EQ(half.notes.refused, (std::vector<void*>{&tokens[0], &tokens[1]}));
     EXPECT_EQ(half.notes.lost, "");
     EXPECT_FALSE(half.link->reads({at, 0}, 8192, true));
+  });
+  ranks.joinAll();
+}
+
+// ---- Memory that its process reads, and the kernel copies for nobody else.
+
+// The kernel's clocks, which it maps into every process; 0: it does not.
+uint64_t pageOfClocks() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.ends_with("[vvar]")) {
+      return std::stoull(line, nullptr, 16);
+    }
+  }
+  return 0;
+}
+
+TEST(SingleCopyTest, WhatTheKernelDoesNotCopyThePeerIsToSend) {
+  using namespace transport::shm;  // NOLINT
+  const uint64_t clocks = pageOfClocks();
+  SKIP_IF_MISSING("vvar", clocks != 0 ? "" : "no page of clocks is mapped");
+  const Secret secret = makeSecret();
+  HalfLink half({::getpid(), reinterpret_cast<uint64_t>(&secret), secret});
+  ASSERT_TRUE(half.link->reads({clocks, 0}, 64, true));
+  char to[64];
+  int token = 0;
+  EXPECT_FALSE(half.link->read(to, sizeof(to), nullptr, {clocks, 0}, &token));
+  half.poll();
+  EXPECT_EQ(half.notes.refused, std::vector<void*>{&token});
+  EXPECT_EQ(half.notes.lost, "");
+  EXPECT_FALSE(half.link->reads({clocks, 0}, 64, true));
+}
+
+TEST(SingleCopyTest, WhatIsNotThereInPartIsNotToBeSent) {
+  using namespace transport::shm;  // NOLINT
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  char* const pages = static_cast<char*>(
+      ::mmap(nullptr, 2 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(pages, MAP_FAILED);
+  ASSERT_EQ(::mprotect(pages + page, page, PROT_NONE), 0);
+  const Secret secret = makeSecret();
+  HalfLink half({::getpid(), reinterpret_cast<uint64_t>(&secret), secret});
+  std::vector<char> to(2 * page);
+  EXPECT_FALSE(half.link->read(to.data(), to.size(), nullptr,
+                               {reinterpret_cast<uint64_t>(pages), 0},
+                               nullptr));
+  half.poll();
+  EXPECT_TRUE(half.notes.refused.empty());
+  EXPECT_NE(half.notes.lost.find("reading its memory"), std::string::npos);
+  ::munmap(pages, 2 * page);
+}
+
+// Not even as root. Null: there is none.
+char* secretMemory(size_t bytes) {
+  constexpr long kMemfdSecret = 447;  // of all architectures; Linux 5.14
+  const transport::base::UniqueFd file(
+      static_cast<int>(::syscall(kMemfdSecret, 0)));
+  if (!file || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) {
+    return nullptr;
+  }
+  void* const memory =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  return memory != MAP_FAILED ? static_cast<char*>(memory) : nullptr;
+}
+
+// Messages of two ranks on one core: out of such memory, then out of other.
+TEST(SingleCopyTest, MessagesOutOfSuchMemoryArriveAsOthersDo) {
+  constexpr size_t kSecretBytes = 1 << 20;
+  char* const secret = secretMemory(kSecretBytes);
+  SKIP_IF_MISSING("memfd_secret",
+                  secret != nullptr
+                      ? ""
+                      : MakeString("memfd_secret: ", std::strerror(errno)));
+  ::munmap(secret, kSecretBytes);
+  const ScratchDirectory directory;
+  ProcessGroup ranks(2, [&](Child& child) {
+    stayOn(0, 1);
+    auto device = transport::shm::CreateDevice();
+    auto context = device->createContext(child.rank, 2);
+    context->setTimeout(contextTimeout());
+    context->createAndConnectAllPairs(
+        std::make_shared<rendezvous::FileStore>(directory.path()));
+    std::string ordinary(kSecretBytes, 'o');
+    char* const out =
+        child.rank == kReceiver ? ordinary.data() : secretMemory(kSecretBytes);
+    ASSERT_NE(out, nullptr);
+    for (char* const bytes : {out, ordinary.data()}) {
+      auto buffer = context->createUnboundBuffer(bytes, kSecretBytes);
+      if (child.rank != kReceiver) {
+        std::memset(bytes, 's', kSecretBytes);
+        buffer->send(kReceiver, 5);
+        buffer->waitSend();
+      } else {
+        std::memset(bytes, '-', kSecretBytes);
+        buffer->recv(1 - kReceiver, 5);
+        buffer->waitRecv();
+        EXPECT_EQ(ordinary, std::string(kSecretBytes, 's'));
+      }
+    }
   });
   ranks.joinAll();
 }

@@ -108,10 +108,11 @@ class DirectRun {
   bool wantsResult(int rank) const;
   // Of an input (and an output) that this rank offers.
   size_t offeredBytes(int rank) const;
+  // This rank's own is offer_: nobody reads its own line once it is published.
   Offer offerOf(int rank, uint64_t round) const;
   // Whether there are ranks of whose input nobody uses anything.
   bool someOfferNothing() const;
-  // Whether all others have offered.
+  // Whether all have offered that have an input.
   bool allOffer(uint64_t round) const;
   // Whether one has, where this rank did not: then the first round was for
   // nothing. Of that round, which is looked at first, and of no later one.

@@ -96,6 +96,9 @@ void DirectRun::offer(const char* input) {
 }
 
 DirectRun::Offer DirectRun::offerOf(int rank, uint64_t round) const {
+  if (rank == rank_) {
+    return offer_;
+  }
   Offer theirs;
   std::memcpy(&theirs, lane_.line(rank, round).payload, sizeof(theirs));
   return theirs;
@@ -141,16 +144,15 @@ bool DirectRun::agreeOnOffers() {
   exposed_ = offer_.output;
   publish(round);
   waitForAll(round);
-  // What this rank offers itself its line may not say any more.
-  int others = 0;  // that offer ordinary memory
+  int ordinary = 0;  // that offer such memory
   for (int rank = 0; rank < size_; rank++) {
     const uint64_t memory = offerOf(rank, round).input.memory;
-    others += rank != rank_ && memory == internal::Place::kOrdinary ? 1 : 0;
+    ordinary += memory == internal::Place::kOrdinary ? 1 : 0;
   }
   const bool agreed =
       offer_.input.memory == internal::Place::kOrdinary
-          ? others == size_ - 1
-          : others == 0 && allOffer(round) && mapOffers(round, 0, size_);
+          ? ordinary == size_
+          : ordinary == 0 && allOffer(round) && mapOffers(round, 0, size_);
   offer_ = {};
   if (!agreed) {
     exposed_ = {};

@@ -2,7 +2,9 @@
 // are read.
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include "gloo/common/error.h"
 #include "gloo/common/string.h"
@@ -49,6 +51,35 @@ TEST(OffersTest, WhatOthersWriteInTheOwnLineIsNotItsOffer) {
     EXPECT_EQ(errorOf(call), "") << nameOf(collective);
     EXPECT_EQ(call.lane->countOfReads, 0) << nameOf(collective);
     EXPECT_GT(call.lane->round(), 2u) << nameOf(collective);
+  }
+}
+
+// Nor does a rank read there what it has offered, or that it has not.
+TEST(OffersTest, WhatStandsInTheOwnLineMakesNoDifference) {
+  std::vector<Case> cases(std::begin(kCases), std::end(kCases));
+  cases.push_back({Collective::kBroadcast, 0});
+  for (const Case& one : cases) {
+    for (const bool offers : {true, false}) {
+      SCOPED_TRACE(MakeString(nameOf(one.collective), " from ", one.root,
+                              offers ? ", offered" : ""));
+      const auto rounds = [&](const Offered* own) {
+        Call call(3, one.collective, one.root);
+        call.parameters.chunkBytes = DirectParameters::kLeastChunk;
+        call.lane->own = {offers ? kKnown : 0, 0};
+        call.lane->sayAll(offers ? kGood : Offered{});
+        if (own != nullptr) {
+          call.lane->onPublish = [&] { call.lane->say(0, *own); };
+        }
+        EXPECT_EQ(errorOf(call), "");
+        return call.lane->round();
+      };
+      const uint64_t usual = rounds(nullptr);
+      for (const Offered& own :
+           {Offered{}, Offered{{kKnown, 0}, {kKnown, 0}, 1},
+            Offered{{Place::kOrdinary, 0}, {Place::kOrdinary, 0}, 0}}) {
+        EXPECT_EQ(rounds(&own), usual) << own.input.memory;
+      }
+    }
   }
 }
 

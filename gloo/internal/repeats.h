@@ -17,7 +17,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <utility>
 
 #include "gloo/config.h"
 #include "gloo/internal/check.h"
@@ -52,11 +51,11 @@ class Repeats {
   bool areOf(uint64_t tag) const { return repeated_ != 0 && tag == tag_; }
   uint64_t tag() const { return tag_; }
   uint64_t word() const { return repeated_; }
-  // How many were counted since the last call.
-  uint64_t take() {
-    const uint64_t made = made_.load(std::memory_order_seq_cst);
-    return made - std::exchange(taken_, made);
+  // How many were counted that are not taken.
+  uint64_t untaken() const {
+    return made_.load(std::memory_order_seq_cst) - taken_;
   }
+  void take(uint64_t times) { taken_ += times; }
   void mark(bool on) { marked_.store(on, std::memory_order_seq_cst); }
 
  private:

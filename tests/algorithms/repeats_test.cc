@@ -160,6 +160,20 @@ TEST(RepeatsTest, AWordThatIsFurtherAheadIsComparedAtOnce) {
   }
 }
 
+// As its channel finds no memory to take it.
+TEST(RepeatsTest, ACountThatWasNotTakenIsThereStill) {
+  internal::Repeats repeats;
+  repeats.count();
+  repeats.count();
+  EXPECT_EQ(2u, repeats.untaken());
+  EXPECT_EQ(2u, repeats.untaken());
+  repeats.count();
+  repeats.take(2);
+  EXPECT_EQ(1u, repeats.untaken());
+  repeats.take(1);
+  EXPECT_EQ(0u, repeats.untaken());
+}
+
 // Numbers go on where a lane has left them: with operations over the links
 // between, and other ones in the lane.
 TEST(RepeatsTest, AreCountedAmongTheOthers) {

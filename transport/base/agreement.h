@@ -49,7 +49,8 @@ class Agreement {
   // or null.
   uint64_t begin(uint64_t tag, uint64_t word, std::optional<Conflict>* conflict,
                  const internal::CheckDetailsPtr& details = nullptr);
-  // So many that follow it, none with details.
+  // So many that follow it, none with details. Where there is no memory for
+  // them, nothing has changed.
   void beginAgain(uint64_t tag, uint64_t word, uint64_t times,
                   std::optional<Conflict>* conflict);
   // Whether another rank has said something of one that this rank is yet to

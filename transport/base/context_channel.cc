@@ -68,11 +68,12 @@ void Context::tellRepeats() {
 void Context::countRepeats() {
   for (const auto& lane : direct_->lanes()) {
     internal::Repeats& repeats = lane->repeats;
-    const uint64_t times = repeats.take();
+    const uint64_t times = repeats.untaken();
     if (times > 0) {
       const uint64_t tag = repeats.tag();
       std::optional<Agreement::Conflict> conflict;
       agreement_.beginAgain(tag, repeats.word(), times, &conflict);
+      repeats.take(times);  // not where there was no memory
       if (conflict) {
         failMismatch(tag, conflict->one, conflict->other);
       }

@@ -50,7 +50,7 @@ std::shared_ptr<Allocation> Allocation::make(size_t bytes, size_t alignment) {
 std::shared_ptr<Allocation> Allocation::borrow(base::UniqueFd memory,
                                                uint64_t id) {
   const size_t all = SealedMemory::sizeOf(memory);
-  if (all < 2 * pageBytes()) {
+  if (all < 2 * pageBytes() || all % pageBytes() != 0) {
     GLOO_THROW_IO_EXCEPTION("The peer has handed over ", all,
                             " bytes, which is no shared memory of ours");
   }

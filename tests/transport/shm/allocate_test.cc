@@ -210,6 +210,12 @@ TEST(AllocationTest, RefusesWhatIsNotOne) {
             std::string::npos);
   const SealedMemory small(4096);
   EXPECT_NE(borrow(::dup(small.descriptor()), 1), "");
+  // Its label would lie across words.
+  const SealedMemory odd(12289);
+  char* const label = odd.data() + 12289 - 4096;
+  std::memset(label, 0, 4096);
+  std::memcpy(label, "GLOOmem1\1", 9);
+  EXPECT_NE(borrow(::dup(odd.descriptor()), 1), "");
   const int unsealed = ::memfd_create("x", MFD_CLOEXEC);
   ASSERT_EQ(::ftruncate(unsealed, 8192), 0);
   EXPECT_NE(borrow(unsealed, 1).find("sealed"), std::string::npos);

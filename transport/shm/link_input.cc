@@ -301,8 +301,10 @@ bool ShmLink::arm(base::FutexWords* words) {
 }
 
 void ShmLink::disarm() {
-  reader_.disarm();
-  writer_.disarm();
+  if (!origin_.inherited()) {
+    reader_.disarm();
+    writer_.disarm();
+  }
 }
 
 }  // namespace transport::shm

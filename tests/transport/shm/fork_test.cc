@@ -25,6 +25,7 @@
 #include "tests/support/process_group.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/spawn.h"
+#include "tests/transport/shm/harness.h"
 #include "transport/shm/local.h"
 #include "transport/shm/sealed_memory.h"
 #include "transport/shm/segment.h"
@@ -124,6 +125,22 @@ TEST(ShmForkTest, AForkedChildLetsGoOfNothing) {
   ranks.expectAll("forked");
   ranks.tellAll("go on");
   ranks.joinAll();
+}
+
+// It polls what its parent sleeps on.
+TEST(ShmForkTest, AChildTakesNoFlagOfItsParentBack) {
+  HalfLink half;
+  half.poller.arm();
+  EXPECT_TRUE(holdsInChild([&] {
+    half.poll();
+    half.poll();
+    return true;
+  }));
+  transport::shm::FrameWriter peer(
+      half.segment->outgoing(transport::shm::End::kTaker));
+  bool ring = false;
+  ASSERT_TRUE(peer.bound(3, 16, "word", 4, &ring));
+  EXPECT_TRUE(ring);
 }
 
 #ifndef GLOO_TEST_THREAD_SANITIZED  // which lets no such child have threads

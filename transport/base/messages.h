@@ -51,10 +51,11 @@ class OperationOwner {
   virtual ~OperationOwner() = default;
   virtual void onOperation(Operation& op) = 0;
 
+  OperationOwner* next = nullptr;  // of its context's that are busy
+  OperationOwner* prev = nullptr;
+
  private:
   friend class Context;
-  template <typename T, T* T::*Next, T* T::*Prev>
-  friend class Fifo;
 
   bool busy() const { return !sends_.empty() || !recvs_.empty(); }
   // Those that waitSend waits for, or waitRecv.
@@ -62,8 +63,6 @@ class OperationOwner {
 
   PendingOperations sends_;
   PendingOperations recvs_;
-  OperationOwner* next = nullptr;  // of its context's that are busy
-  OperationOwner* prev = nullptr;
 };
 
 // ---- The receiver's side ----

@@ -177,7 +177,10 @@ proctype Waiter(byte me) {
         drivers++;
         assert(drivers == 1);
 #ifndef WITHOUT_BELL_AT_DRIVE
-        if :: backgroundAsleep -> backgroundBell = true :: else fi;
+        if
+        :: backgroundAsleep -> backgroundAsleep = false; backgroundBell = true
+        :: else
+        fi;
 #endif
         do
         :: poll(moved);

@@ -69,6 +69,10 @@ void FakeLink::watchSend(const FrameHeader& header) {
 bool FakeLink::send(const FrameHeader& header, const char* payload,
                     void* token) {
   watchSend(header);
+  if (header.type == FrameType::kAdvert) {
+    auto& most = factory_.options.watch->mostAdvert;
+    most = std::max<uint32_t>(most, header.index);  // (of one rank, so far)
+  }
   FakeEvent event;
   event.header = header;
   event.bytes = header.payloadBytes;

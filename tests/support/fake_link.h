@@ -47,6 +47,8 @@ struct FakeWatch {
   std::atomic<int> withoutMemory{0};
   // Largest number of eager bytes under way, and that were granted.
   std::atomic<uint64_t> mostEager{0};
+  // Largest index of an advert.
+  std::atomic<uint32_t> mostAdvert{0};
   // What the protocol must never do; counted.
   std::atomic<uint64_t> creditsExceeded{0};
   std::atomic<uint64_t> creditsNotWhole{0};  // parts of a quantum

@@ -149,8 +149,7 @@ void Context::failAfter(const std::exception& e, const char* what,
 
 void Context::failPending() {
   while (OperationOwner* owner = busyOwners_.front()) {
-    ended(*owner->pending(!owner->sends_.empty()).front(),
-          Operation::State::kFailed);
+    ended(*owner->anyPending(), Operation::State::kFailed);
   }
   while (Operation* op = pending_.front()) {
     ended(*op, Operation::State::kFailed);

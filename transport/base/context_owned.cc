@@ -52,22 +52,20 @@ void Context::cancelOwned(ProgressDomain::Lock& lock, OperationOwner& owner) {
   drain(
       lock, [&] { return !owner.busy(); },
       [&] {
-        const Operation* left = owner.pending(!owner.sends_.empty()).front();
-        return "destroying the buffer of a " + describe(*left);
+        return "destroying the buffer of a " + describe(*owner.anyPending());
       },
       [&](const Pair& pair) {
-        return hasPeer(owner.sends_, pair.peer()) ||
-               hasPeer(owner.recvs_, pair.peer());
+        return hasPeer(owner.pendingSends_, pair.peer()) ||
+               hasPeer(owner.pendingRecvs_, pair.peer());
       });
 }
 
 void Context::disown(OperationOwner& owner) {
-  while (owner.busy()) {
-    Operation& op = *owner.pending(!owner.sends_.empty()).front();
-    unlist(op);
-    op.user = nullptr;
-    op.device = -1;
-    list(op);
+  while (Operation* op = owner.anyPending()) {
+    unlist(*op);
+    op->user = nullptr;
+    op->device = -1;
+    list(*op);
   }
 }
 

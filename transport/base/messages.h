@@ -57,12 +57,19 @@ class OperationOwner {
  private:
   friend class Context;
 
-  bool busy() const { return !sends_.empty() || !recvs_.empty(); }
+  bool busy() const { return !pendingSends_.empty() || !pendingRecvs_.empty(); }
+  Operation* anyPending() const {
+    return busy()
+               ? (pendingSends_.empty() ? pendingRecvs_ : pendingSends_).front()
+               : nullptr;
+  }
   // Those that waitSend waits for, or waitRecv.
-  PendingOperations& pending(bool sends) { return sends ? sends_ : recvs_; }
+  PendingOperations& pending(bool sends) {
+    return sends ? pendingSends_ : pendingRecvs_;
+  }
 
-  PendingOperations sends_;
-  PendingOperations recvs_;
+  PendingOperations pendingSends_;
+  PendingOperations pendingRecvs_;
 };
 
 // ---- The receiver's side ----

@@ -120,16 +120,17 @@ void Pair::onCancelReply(const FrameHeader& header) {
   RecvEntry* entry = advertised_[header.index];
   if (entry == nullptr) {  // its message came first
     freeIndices_.push_back(header.index);
-  } else if (header.bytes == 0) {
-    entry->cancelling = false;  // too late: its message is on its way
+  } else {
+    entry->cancelling = false;
     if (!entry->advertised) {
       freeIndex(*entry);
     }
-  } else {
-    Operation* op = entry->op;
-    op->owner = nullptr;
-    dropEntry(entry);
-    finishOperation(*op, Operation::State::kCancelled);
+    if (header.bytes > 0) {  // else too late: its message is on its way
+      Operation* op = entry->op;
+      op->owner = nullptr;
+      dropEntry(entry);
+      finishOperation(*op, Operation::State::kCancelled);
+    }
   }
   if (failed_) {
     return;

@@ -52,7 +52,7 @@ RecvEntry* Pair::queueRecv(Operation& op, SlotState& state, bool wildcard) {
   return entry;
 }
 
-// Takes an entry out of the queue, if it is in one, and gives it back.
+// Out of the queue, if it is in one.
 void Pair::dropEntry(RecvEntry* entry) {
   if (entry->advertised || entry->cancelling) {
     freeIndex(*entry);
@@ -294,8 +294,7 @@ void Pair::takeIntroduced(RecvEntry& entry) {
   slots_.forgetIfIdle(state);
 }
 
-// A receive that has met an announced message tells the sender where to put it
-// (or reads it, where the link can).
+// The receive tells the sender where to put it, or reads it if the link can.
 void Pair::answerAnnounce(Operation& op, const Arrival& arrival) {
   RecvEntry* entry = context_.entries.take();
   *entry = RecvEntry{};
@@ -321,8 +320,8 @@ void Pair::sendAdvert(RecvEntry& entry, uint8_t flags, uint64_t number) {
   }
   entry.index = takeIndex(&entry);
   entry.advertised = true;
-  if (!entry.introduced()) {
-    entry.state->advertised++;
+  if (SlotState* state = entry.state) {
+    state->advertised++;
   }
   FrameHeader h = header(FrameType::kAdvert, flags);
   h.index = entry.index;

@@ -1,6 +1,7 @@
 #include "transport/base/unbound_buffer.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "gloo/common/logging.h"
 #include "gloo/internal/require_timeout.h"
@@ -21,7 +22,6 @@ UnboundBuffer::~UnboundBuffer() {
     return;
   }
   auto lock = context_.lock();
-  // These look at all that is pending in the context.
   const bool pending = sends_.pending + recvs_.pending > 0;
   if (pending) {
     context_.cancelOwned(lock, *this);
@@ -68,33 +68,32 @@ bool UnboundBuffer::wait(Side& side, int* rank,
   const auto ready = [&side, this] {
     return !side.ended.empty() || side.endsWait() || context_.failedLocked();
   };
-  const char* what = &side == &recvs_ ? "receive" : "send";
-  Deadline::Clock::time_point end;  // for a wait that goes on
-  if (!context_.domain().finds(lock, ready) &&
-      !context_.domain().glance(ready)) {
-    const auto started = Deadline::Clock::now();
-    const Deadline deadline =
-        until != nullptr
-            ? Deadline(*until)
-            : Deadline::after(timeout == kUnsetTimeout ? context_.getTimeout()
-                                                       : timeout);
-    end = deadline.at();
-    until = &end;
-    if (!context_.domain().wait(lock, ready, deadline)) {
-      context_.timedOut(lock, ready, *this, &side == &sends_,
-                        Deadline::Clock::now() - started);
-    }
-  }
   // An abort that was called before this operation: the peer has its memory.
   // (What is taken back may be the one that another wait returns for.)
   const auto nothing = [&side, this] {
     return side.ended.empty() && !context_.failedLocked();
   };
-  if (side.endsWait() && nothing() &&
-      context_.cancelFirst(lock, *this, &side == &sends_) && nothing()) {
-    lock.unlock();
-    return wait(side, rank, timeout, until);
-  }
+  const bool sends = &side == &sends_;
+  std::optional<Deadline> deadline;
+  Deadline::Clock::time_point started;
+  do {
+    if (context_.domain().finds(lock, ready) ||
+        context_.domain().glance(ready)) {
+      continue;
+    }
+    if (!deadline) {
+      started = Deadline::Clock::now();
+      deadline = until != nullptr ? Deadline(*until)
+                                  : Deadline::after(timeout == kUnsetTimeout
+                                                        ? context_.getTimeout()
+                                                        : timeout);
+    }
+    if (!context_.domain().wait(lock, ready, *deadline)) {
+      context_.timedOut(lock, ready, *this, sends,
+                        Deadline::Clock::now() - started);
+    }
+  } while (side.endsWait() && nothing() &&
+           context_.cancelFirst(lock, *this, sends) && nothing());
   if (Operation* op = side.ended.front()) {
     if (op->state.load(std::memory_order_relaxed) !=
         Operation::State::kFailed) {
@@ -113,9 +112,10 @@ bool UnboundBuffer::wait(Side& side, int* rank,
     side.aborted = false;
     return false;
   }
-  context_.throwFailure(side.ended.empty()
-                            ? MakeString("waiting for a ", what)
-                            : context_.describe(*side.ended.front()));
+  context_.throwFailure(
+      side.ended.empty()
+          ? MakeString("waiting for a ", sends ? "send" : "receive")
+          : context_.describe(*side.ended.front()));
 }
 
 void UnboundBuffer::abortWaitRecv() { abortWait(recvs_, false); }

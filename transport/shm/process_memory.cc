@@ -7,6 +7,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>
+#include <string>
 
 #include "gloo/common/string.h"
 #include "transport/base/process.h"
@@ -29,20 +30,30 @@ int ProcessReader::copy(char* local, uint64_t remote, size_t bytes) const {
   return hasEnded() ? ESRCH : 0;
 }
 
-bool ProcessReader::maps(uint64_t remote, size_t bytes) const {
-  std::ifstream maps(MakeString("/proc/", pid_, "/maps"));
+namespace {
+
+// Whether all of it is mapped there with that right, 'r' or 'w' (proc(5)).
+bool hasMapped(const std::string& process, uint64_t at, size_t bytes,
+               char right) {
+  std::ifstream maps("/proc/" + process + "/maps");
   for (std::string line; bytes > 0 && std::getline(maps, line);) {
     uint64_t begin = 0;
     uint64_t end = 0;
-    char mayRead = 0;
-    if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %c", &begin, &end,
-                    &mayRead) == 3 &&
-        mayRead == 'r' && begin <= remote && remote < end) {
-      bytes -= std::min<uint64_t>(bytes, end - remote);
-      remote = end;
+    char rights[3] = {};
+    if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %2s", &begin, &end,
+                    rights) == 3 &&
+        (rights[0] == right || rights[1] == right) && begin <= at && at < end) {
+      bytes -= std::min<uint64_t>(bytes, end - at);
+      at = end;
     }
   }
   return bytes == 0;
+}
+
+}  // namespace
+
+bool ProcessReader::maps(uint64_t remote, size_t bytes) const {
+  return hasMapped(MakeString(pid_), remote, bytes, 'r');
 }
 
 bool ProcessReader::hasEnded() const { return base::hasEnded(process_); }
@@ -96,8 +107,12 @@ void ProcessMemory::forbid(int error) {
 
 int ProcessMemory::read(char* local, uint64_t remote, size_t bytes) {
   const int error = reader_->copy(local, remote, bytes);
-  const bool isGone = error == EFAULT && !reader_->maps(remote, bytes);
-  if (error != 0 && !isGone && !reader_->hasEnded()) {
+  // A bad address, which may be ours, or memory that the kernel does not copy?
+  const bool isBad =
+      error == EFAULT &&
+      (!reader_->maps(remote, bytes) ||
+       !hasMapped("self", reinterpret_cast<uintptr_t>(local), bytes, 'w'));
+  if (error != 0 && !isBad && !reader_->hasEnded()) {
     forbid(error);
   }
   return error;

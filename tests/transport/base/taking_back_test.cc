@@ -98,6 +98,25 @@ TEST_P(TakingBackTest, ASendBufferTakesBackWhatNoBufferIsThereFor) {
   });
 }
 
+// More often than a pair has indices at first.
+TEST_P(TakingBackTest, TheIndexOfAnAdvertIsUsedAgain) {
+  FakeOptions options;
+  options.shape = GetParam();
+  spawn(Mode::kThreads, fakeDevices(options), 2, [](const ContextPtr& context) {
+    for (int i = 0; i < 200 && context->rank == 0; i++) {
+      // The peer knows the place in the queue of both.
+      auto unadvertised = std::make_unique<Message>(context, 10);
+      unadvertised->buffer->recv(1, 1);
+      Message advertised(context, 3000);
+      advertised.buffer->recv(1, 1);
+      unadvertised.reset();
+    }
+    meet(context);
+  });
+  EXPECT_LT(options.watch->mostAdvert, 64u);
+  EXPECT_EQ(options.watch->broken(), 0u);
+}
+
 TEST_P(TakingBackTest, ATimeoutNamesWhatWasWaitedFor) {
   for (const bool sends : {false, true}) {
     run(3, [=](const ContextPtr& context) {

@@ -20,6 +20,10 @@ struct DirectParameters {
   static constexpr size_t kLeastChunk = 8 << 10;
   // What rides in the lines is never in place, nor read elsewhere.
   static constexpr size_t kLeastInPlace = 128;
+  // As shipped, for whoever measures others (benchmark --tune): the library
+  // does not export shippedDirectParameters().
+  static constexpr size_t kShippedHalved = size_t{32} << 10;
+  static constexpr size_t kShippedInPlace = size_t{32} << 10;
 
   // Where each rank has a core, and where some share one: see Lane::crowded().
   struct ByCores {

@@ -50,8 +50,6 @@ constexpr size_t kMostFlatOfThree = size_t{4} << 10;
 constexpr size_t kFlatOfCrowd = size_t{48} << 10;
 constexpr size_t kRootedOfAll = size_t{2} << 20;
 constexpr size_t kRootedOfCrowd = size_t{2} << 20;
-constexpr size_t kHalved = size_t{32} << 10;
-constexpr size_t kInPlace = size_t{32} << 10;
 // Measured with 2, 3, 4 and 8 ranks on 2 cores, the time by one copy of the
 // kernel's to that of two: 512 KiB .97 to 1.07, 1 MiB .90 to .93, 4 MiB .80 to
 // .86.
@@ -66,8 +64,8 @@ DirectParameters shippedDirectParameters(int ranks) {
       std::min(kFlatOfAll / n, ranks <= 3 ? kMostFlatOfThree : kMostFlat),
       kFlatOfCrowd / n};
   direct.rootedBytes = {kRootedOfAll / n, kRootedOfCrowd};
-  direct.halvedBytes = kHalved;
-  direct.inPlaceBytes = kInPlace;
+  direct.halvedBytes = DirectParameters::kShippedHalved;
+  direct.inPlaceBytes = DirectParameters::kShippedInPlace;
   direct.readBytes = kRead;
   return direct;
 }

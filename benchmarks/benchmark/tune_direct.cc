@@ -7,11 +7,13 @@
 #include <memory>
 #include <thread>
 
+#include "algorithms/direct_parameters.h"
 #include "benchmarks/benchmark/tune_file.h"
 
 namespace benchmark {
 namespace {
 
+using gloo::algorithms::DirectParameters;
 using nlohmann::json;
 using ContextPtr = std::shared_ptr<gloo::Context>;
 
@@ -19,7 +21,6 @@ constexpr const char* kVariable = "GLOO_TUNING_FILE";
 constexpr double kNever = 1e15;  // the most that a file may say
 constexpr size_t kLeast = 512;
 constexpr size_t kMost = size_t{1} << 20;
-constexpr size_t kLeastInPlace = 128;  // that a file may say
 
 // Measures allreduce, on contexts that differ in one of the parameters.
 class DirectTuning {
@@ -28,7 +29,7 @@ class DirectTuning {
       : options_(options), contest_(contest) {}
 
   void flat() {
-    const auto from = threshold("flat_bytes", kNever, 0);
+    const auto from = threshold("flat_bytes", kNever, 0, 0);
     if (from) {
       found_["flat_bytes"] = *from - 1;
     }
@@ -38,13 +39,16 @@ class DirectTuning {
     }
   }
   void halved() {
-    if (const auto from = threshold("halved_bytes", kNever, 0)) {
+    if (const auto from = threshold("halved_bytes", kNever, 0,
+                                    DirectParameters::kShippedHalved)) {
       found_["halved_bytes"] = *from;
     }
   }
   void inPlace() {
     contest_.useSharedMemory(true);
-    if (const auto from = threshold("in_place_bytes", kNever, kLeastInPlace)) {
+    if (const auto from =
+            threshold("in_place_bytes", kNever, DirectParameters::kLeastInPlace,
+                      DirectParameters::kShippedInPlace)) {
       found_["in_place_bytes"] = *from;
     }
     contest_.useSharedMemory(false);
@@ -110,10 +114,10 @@ class DirectTuning {
     return contest_.measure(allreduce, bytes / sizeof(float), contexts);
   }
 
-  // The size from which on the parameter is better `to` than `from`; none:
-  // nothing was measured.
-  std::optional<size_t> threshold(const char* parameter, double from,
-                                  double to) {
+  // The size from which on the parameter is better `to` than `from` (no lower
+  // than `shipped` if it never is); none: nothing was measured.
+  std::optional<size_t> threshold(const char* parameter, double from, double to,
+                                  size_t shipped) {
     const std::vector<ContextPtr> contexts{connect(parameter, from),
                                            connect(parameter, to)};
     std::vector<Ways> ways;
@@ -121,7 +125,7 @@ class DirectTuning {
       const auto us = measure(bytes, contexts);
       ways.push_back({bytes, us[0], us[1]});
     }
-    return measuredThreshold(ways);
+    return measuredThreshold(ways, shipped);
   }
 
   const Options& options_;
@@ -159,11 +163,12 @@ std::optional<size_t> thresholdOf(const std::vector<Ways>& ways) {
   return first == 0 ? ways[0].bytes : crossing(ways[first - 1], ways[first]);
 }
 
-std::optional<size_t> measuredThreshold(const std::vector<Ways>& ways) {
+std::optional<size_t> measuredThreshold(const std::vector<Ways>& ways,
+                                        size_t shipped) {
   if (ways.empty()) {
     return std::nullopt;
   }
-  return thresholdOf(ways).value_or(ways.back().bytes + 1);
+  return thresholdOf(ways).value_or(std::max(ways.back().bytes + 1, shipped));
 }
 
 std::string tuneDirect(const Options& options, Contest& contest) {

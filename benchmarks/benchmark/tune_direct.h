@@ -29,9 +29,11 @@ size_t crossing(const Ways& low, const Ways& high);
 // second way wins nowhere. `ways` by ascending bytes.
 std::optional<size_t> thresholdOf(const std::vector<Ways>& ways);
 
-// The same of what was measured: above the last of `ways` where the second one
-// wins nowhere, as what is shipped may be lower. None: there are no `ways`.
-std::optional<size_t> measuredThreshold(const std::vector<Ways>& ways);
+// The same of what was measured. Where the second way wins nowhere: above the
+// last of `ways`, as what is shipped may be lower, and no lower than `shipped`,
+// which counts for the sizes that were not measured. None: there are no `ways`.
+std::optional<size_t> measuredThreshold(const std::vector<Ways>& ways,
+                                        size_t shipped);
 
 // All ranks call it. Measures them, if there is such memory, and has rank 0
 // write them into options.tuneFile, which has the network already and keeps

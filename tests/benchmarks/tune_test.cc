@@ -50,9 +50,16 @@ TEST(Threshold, LiesWhereTheTimesCross) {
 }
 
 TEST(Threshold, OfAWayThatWinsNowhereIsAboveAllThatWasMeasured) {
-  EXPECT_EQ(10001u, measuredThreshold({{100, 1, 2}, {10000, 2, 2.1}}));
-  EXPECT_EQ(1000u, measuredThreshold({{100, 1, 2}, {10000, 4, 2}}));
-  EXPECT_EQ(std::nullopt, measuredThreshold({}));
+  EXPECT_EQ(10001u, measuredThreshold({{100, 1, 2}, {10000, 2, 2.1}}, 0));
+  EXPECT_EQ(1000u, measuredThreshold({{100, 1, 2}, {10000, 4, 2}}, 0));
+  EXPECT_EQ(std::nullopt, measuredThreshold({}, 0));
+}
+
+TEST(Threshold, OfAWayThatWinsNowhereIsNoLowerThanShipped) {
+  EXPECT_EQ(32768u, measuredThreshold({{100, 1, 2}, {10000, 2, 2.1}}, 32768));
+  EXPECT_EQ(10001u, measuredThreshold({{100, 1, 2}, {10000, 2, 2.1}}, 4096));
+  EXPECT_EQ(1000u, measuredThreshold({{100, 1, 2}, {10000, 4, 2}}, 32768));
+  EXPECT_EQ(std::nullopt, measuredThreshold({}, 32768));
 }
 
 TEST(Threshold, IsNotMovedByOneSizeThatIsOff) {

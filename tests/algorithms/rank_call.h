@@ -46,6 +46,8 @@ inline bool reduces(Collective c) {
   return c == Collective::kAllreduce || c == Collective::kReduce ||
          c == Collective::kReduceScatter || c == Collective::kReduceScatterv;
 }
+// The tests' own, not the library's hasRoot: else they would share its
+// mistakes.
 inline bool isRooted(Collective c) {
   return c == Collective::kReduce || c == Collective::kBroadcast ||
          c == Collective::kScatter || c == Collective::kGather ||

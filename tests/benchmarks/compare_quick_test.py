@@ -115,14 +115,20 @@ class Quick(unittest.TestCase):
             process = subprocess.Popen(
                 [sys.executable, COMPARE, "--quick", "--build-dir", BUILD,
                  "--plot", os.path.join(directory, "plot.svg")],
-                stdout=subprocess.DEVNULL)
+                stdout=subprocess.DEVNULL,
+                # (Under nohup it would inherit that SIGHUP is ignored.)
+                preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
             ranks = []
-            deadline = time.monotonic() + 20
-            while not ranks and time.monotonic() < deadline:
-                time.sleep(0.01)
-                ranks = ranks_of(process.pid)
-            process.send_signal(number)
-            self.assertEqual(process.wait(timeout=20), 130)
+            try:
+                deadline = time.monotonic() + 20
+                while not ranks and time.monotonic() < deadline:
+                    time.sleep(0.01)
+                    ranks = ranks_of(process.pid)
+                process.send_signal(number)
+                self.assertEqual(process.wait(timeout=20), 130)
+            finally:
+                process.kill()
+                process.wait()
             self.assertTrue(ranks)
             for pid, scratch in ranks:
                 self.assertFalse(os.path.exists(f"/proc/{pid}"))

@@ -178,7 +178,7 @@ class Programs(unittest.TestCase):
                 job.JobError, "^sh was ended by signal 11 "):
             job.run([dies], {}, 5)
         with self.assertRaisesRegex(job.JobError, "^rank 1 was ended by"):
-            job.run([["sleep", "9"], dies], {}, 0.5)
+            job.run([["sleep", "9"], dies], {}, 3)
 
     def test_the_cause_is_told_and_not_its_consequence(self):
         says = ["sh", "-c", "sleep $0; echo rank $1 >&2; exit 1"]

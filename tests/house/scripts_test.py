@@ -9,9 +9,10 @@ import tempfile
 import unittest
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-# All packages are there; what builds is told and fails.
-STUBS = {"dpkg-query": "echo ii", "cmake": "echo BUILT; exit 1",
-         "ninja": "echo BUILT; exit 1"}
+# No package is there; what installs or builds is told and fails.
+STUBS = {"dpkg-query": "",
+         **dict.fromkeys(("apt-get", "sudo", "cmake", "ninja"),
+                         "echo BUILT; exit 1")}
 
 
 class Script(unittest.TestCase):

@@ -277,7 +277,10 @@ class GlooSimulate(unittest.TestCase):
                  "allgather has no root: .*--root"),
                 (["-c", "reduce", "--radix", "3"], "--radix"),
                 (["-a", "ring", "--radix", "3"], "--radix"),
+                (["-a", "bcub", "--radix", "4"], "no algorithm 'bcub'"),
                 (["--inside", "memory"], "--ranks-per-host"),
+                (["--inside", "memory", "--ranks-per-host", "0"],
+                 "--ranks-per-host: at least 1"),
                 (["--network", "loopback", "--inside", "memory"],
                  "--ranks-per-host"),
                 *((["-a", "ring", "--text", option, value], f"not with {option}")

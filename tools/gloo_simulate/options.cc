@@ -160,19 +160,25 @@ void allowOnly(const CLI::App& app, const std::set<std::string>& allowed,
   }
 }
 
+bool isOne(const std::string& algorithm) {
+  return algorithm != "all" && algorithm != "auto";
+}
+
 // Of what is drawn or simulated.
 void refuseOptionsOfOthers(const CLI::App& app, const Options& options) {
   require(app.count("--root") == 0 || hasRoot(options.collective),
           std::string(nameOf(options.collective)) +
               " has no root: leave out --root");
+  const bool one = isOne(options.algorithm);
+  if (one && !findAlgorithm(options.collective, options.algorithm)) {
+    return;  // validate() says that there is no such algorithm
+  }
   const auto infos = algorithms::algorithmsOf(options.collective);
   require(app.count("--radix") == 0 ||
               std::any_of(infos.begin(), infos.end(),
                           [&](const algorithms::AlgorithmInfo& info) {
                             return info.usesRadix &&
-                                   (options.algorithm == info.name ||
-                                    options.algorithm == "all" ||
-                                    options.algorithm == "auto");
+                                   (!one || options.algorithm == info.name);
                           }),
           "--radix is of allreduce by bcube: leave it out");
 }
@@ -207,8 +213,10 @@ void refuseIgnored(const CLI::App& app, const Options& options) {
   if (app.count("--check") == 0) {
     refuseOptionsOfOthers(app, options);
   }
-  require(app.count("--inside") == 0 || options.tuning.network.ranksPerHost > 1,
-          "--inside goes with several ranks per host: give --ranks-per-host");
+  // (None or fewer is a mistake that validate() names.)
+  require(
+      app.count("--inside") == 0 || options.tuning.network.ranksPerHost != 1,
+      "--inside goes with several ranks per host: give --ranks-per-host");
 }
 
 void take(const CLI::App& app, const Raw& raw, Options& options) {
@@ -255,7 +263,7 @@ void validate(const Options& o) {
   require(o.tuning.network.coresPerHost >= 0, "--cores: at least 1, or 0");
   require(o.drawSegments >= 1 && o.drawSegments <= 16,
           "--draw-segments: 1 to 16");
-  const bool one = o.algorithm != "all" && o.algorithm != "auto";
+  const bool one = isOne(o.algorithm);
   if (one && findAlgorithm(o.collective, o.algorithm) == nullptr) {
     std::string names;
     for (const auto& info : algorithms::algorithmsOf(o.collective)) {

@@ -58,17 +58,12 @@ inline std::vector<uint64_t> inputs(const Step& step, int rank) {
   return values;
 }
 
-// Checks a sample, and the ends.
 template <typename Expected>
 void check(const Step& step, const std::vector<uint64_t>& got,
            const Expected& expected) {
-  const size_t stride = std::max<size_t>(1, got.size() / 997);
-  for (size_t i = 0; i < got.size(); i += stride) {
+  for (size_t i = 0; i < got.size(); i++) {
     ASSERT_EQ(got[i], expected(i))
         << "operation " << step.number << " at " << i << " of " << got.size();
-  }
-  if (!got.empty()) {
-    ASSERT_EQ(got.back(), expected(got.size() - 1)) << step.number;
   }
 }
 

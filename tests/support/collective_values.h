@@ -255,5 +255,27 @@ std::string differs(const char* name, const Vector<T>& is, size_t n,
   return {};
 }
 
+// Of an input, beside what the library is given.
+template <typename T>
+std::vector<T> copyOf(const Vector<T>& vector) {
+  return {vector.begin(), vector.end()};
+}
+
+// Whether a call has written to what was only its input: empty, or where.
+template <typename T>
+std::string touched(const char* name, const std::vector<T>& before,
+                    const Vector<T>& after) {
+  for (size_t i = 0; i < before.size(); i++) {
+    if (std::memcmp(&before[i], &after[i], sizeof(T)) != 0) {
+      return MakeString(name, ": element ", i, " of the input has changed");
+    }
+  }
+  return {};
+}
+
+inline std::string either(std::string one, std::string other) {
+  return one.empty() ? other : one;
+}
+
 }  // namespace testing_support
 GLOO_NAMESPACE_END

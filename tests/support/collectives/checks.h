@@ -59,6 +59,7 @@ void setReduction(Options& opts, const Call& call) {
 template <typename T>
 std::string checkAllreduce(ContextRef context, const Call& call) {
   const auto in = operandsOf<T>(call, context->rank, call.count);
+  const auto before = copyOf(in);
   auto out = call.inPlace ? in : Vector<T>(call.count);
   auto opts = optionsFor<AllreduceOptions>(context, call);
   if (!call.inPlace) {
@@ -69,15 +70,17 @@ std::string checkAllreduce(ContextRef context, const Call& call) {
   setReduction<T>(opts, call);
   opts.setMaxSegmentSize(call.segment);
   allreduce(opts);
-  return differs("allreduce", out, call.count, [&](size_t i) {
-    return reducedOf<T>(call, context->size, i);
-  });
+  return either(touched("allreduce", before, in),
+                differs("allreduce", out, call.count, [&](size_t i) {
+                  return reducedOf<T>(call, context->size, i);
+                }));
 }
 
 template <typename T>
 std::string checkReduce(ContextRef context, const Call& call) {
   const int root = call.root % context->size;
   const auto in = operandsOf<T>(call, context->rank, call.count);
+  const auto before = copyOf(in);
   auto out = call.inPlace ? in : Vector<T>(call.count, T(77));
   auto opts = optionsFor<ReduceOptions>(context, call);
   if (!call.inPlace) {
@@ -88,17 +91,20 @@ std::string checkReduce(ContextRef context, const Call& call) {
   setReduction<T>(opts, call);
   opts.setMaxSegmentSize(call.segment);
   reduce(opts);
-  return differs("reduce", out, call.count, [&](size_t i) {
-    return context->rank == root ? reducedOf<T>(call, context->size, i)
-           : call.inPlace        ? in[i]
-                                 : T(77);
-  });
+  return either(touched("reduce", before, in),
+                differs("reduce", out, call.count, [&](size_t i) {
+                  return context->rank == root
+                             ? reducedOf<T>(call, context->size, i)
+                         : call.inPlace ? before[i]
+                                        : T(77);
+                }));
 }
 
 template <typename T>
 std::string checkBroadcast(ContextRef context, const Call& call) {
   const int root = call.root % context->size;
   const auto in = inputOf<T>(call, root, call.count);
+  const auto before = copyOf(in);
   const bool isRoot = context->rank == root;
   auto out = isRoot && call.inPlace ? in : Vector<T>(call.count);
   auto opts = optionsFor<BroadcastOptions>(context, call);
@@ -108,7 +114,9 @@ std::string checkBroadcast(ContextRef context, const Call& call) {
   opts.setOutput(out.data(), call.count);
   opts.setRoot(root);
   broadcast(opts);
-  return differs("broadcast", out, call.count, [&](size_t i) { return in[i]; });
+  return either(touched("broadcast", before, in),
+                differs("broadcast", out, call.count,
+                        [&](size_t i) { return before[i]; }));
 }
 
 // In place: the root's part stays where it is.
@@ -117,10 +125,12 @@ std::string checkScatter(ContextRef context, const Call& call) {
   const int root = call.root % context->size;
   const bool isRoot = context->rank == root;
   std::vector<Vector<T>> parts;
+  std::vector<std::vector<T>> before;
   std::vector<T*> pointers;
   for (int to = 0; isRoot && to < context->size; to++) {
     parts.push_back(inputOf<T>(call, to, call.count));
     pointers.push_back(parts.back().data());
+    before.push_back(copyOf(parts.back()));
   }
   Vector<T> out(call.count);
   auto opts = optionsFor<ScatterOptions>(context, call);
@@ -132,6 +142,12 @@ std::string checkScatter(ContextRef context, const Call& call) {
   }
   opts.setRoot(root);
   scatter(opts);
+  for (size_t to = 0; to < parts.size(); to++) {
+    if (auto wrong = touched("scatter", before[to], parts[to]);
+        !wrong.empty()) {
+      return wrong;
+    }
+  }
   const auto& result =
       isRoot && call.inPlace ? parts[static_cast<size_t>(root)] : out;
   return differs("scatter", result, call.count,
@@ -160,6 +176,7 @@ std::string checkGathering(const char* name, ContextRef context,
                            const Run& run) {
   const auto rank = static_cast<size_t>(context->rank);
   auto in = inputOf<T>(call, context->rank, counts[rank]);
+  const auto before = copyOf(in);
   const auto expected = gathered<T>(call, counts);
   auto out = hasOutput && call.inPlace
                  ? gathered<T>(call, counts, context->rank)
@@ -173,8 +190,9 @@ std::string checkGathering(const char* name, ContextRef context,
     set(opts, out);
   }
   run(opts);
-  return differs(name, out, hasOutput ? out.size() : 0,
-                 [&](size_t i) { return expected[i]; });
+  return either(touched(name, before, in),
+                differs(name, out, hasOutput ? out.size() : 0,
+                        [&](size_t i) { return expected[i]; }));
 }
 
 template <typename T>
@@ -227,6 +245,7 @@ std::string checkReduceScatter(ContextRef context, const Call& call) {
   const size_t begin = call.count * static_cast<size_t>(context->rank);
   auto in = operandsOf<T>(call, context->rank,
                           call.count * static_cast<size_t>(context->size));
+  const auto before = call.inPlace ? std::vector<T>() : copyOf(in);
   Vector<T> out(call.count);
   auto opts = optionsFor<ReduceScatterOptions>(context, call);
   if (call.inPlace) {
@@ -238,9 +257,11 @@ std::string checkReduceScatter(ContextRef context, const Call& call) {
   setReduction<T>(opts, call);
   opts.setMaxSegmentSize(call.segment);
   reduce_scatter(opts);
-  return differs(
-      "reduce_scatter", call.inPlace ? in : out, call.count,
-      [&](size_t i) { return reducedOf<T>(call, context->size, begin + i); });
+  return either(touched("reduce_scatter", before, in),
+                differs("reduce_scatter", call.inPlace ? in : out, call.count,
+                        [&](size_t i) {
+                          return reducedOf<T>(call, context->size, begin + i);
+                        }));
 }
 
 template <typename T>
@@ -249,6 +270,7 @@ std::string checkReduceScatterv(ContextRef context, const Call& call) {
   const size_t begin = totalOf(counts, context->rank);
   const size_t mine = counts[static_cast<size_t>(context->rank)];
   auto in = operandsOf<T>(call, context->rank, totalOf(counts, context->size));
+  const auto before = call.inPlace ? std::vector<T>() : copyOf(in);
   Vector<T> out(mine);
   auto opts = optionsFor<ReduceScattervOptions>(context, call);
   if (call.inPlace) {
@@ -260,9 +282,11 @@ std::string checkReduceScatterv(ContextRef context, const Call& call) {
   setReduction<T>(opts, call);
   opts.setMaxSegmentSize(call.segment);
   reduce_scatterv(opts);
-  return differs(
-      "reduce_scatterv", call.inPlace ? in : out, mine,
-      [&](size_t i) { return reducedOf<T>(call, context->size, begin + i); });
+  return either(
+      touched("reduce_scatterv", before, in),
+      differs("reduce_scatterv", call.inPlace ? in : out, mine, [&](size_t i) {
+        return reducedOf<T>(call, context->size, begin + i);
+      }));
 }
 
 // Part `to` of rank `from` is that of its input from to * count on.
@@ -271,6 +295,7 @@ std::string checkAlltoall(ContextRef context, const Call& call) {
   const size_t n = call.count;
   auto in =
       inputOf<T>(call, context->rank, n * static_cast<size_t>(context->size));
+  const auto before = call.inPlace ? std::vector<T>() : copyOf(in);
   Vector<T> out(in.size());
   auto opts = optionsFor<AlltoallOptions>(context, call);
   if (!call.inPlace) {
@@ -278,10 +303,12 @@ std::string checkAlltoall(ContextRef context, const Call& call) {
   }
   opts.setOutput(call.inPlace ? in.data() : out.data(), in.size());
   alltoall(opts);
-  return differs("alltoall", call.inPlace ? in : out, in.size(), [&](size_t i) {
-    return valueOf<T>(call, static_cast<int>(i / n),
-                      n * static_cast<size_t>(context->rank) + i % n);
-  });
+  return either(
+      touched("alltoall", before, in),
+      differs("alltoall", call.inPlace ? in : out, in.size(), [&](size_t i) {
+        return valueOf<T>(call, static_cast<int>(i / n),
+                          n * static_cast<size_t>(context->rank) + i % n);
+      }));
 }
 
 // Part `to` of rank `from` begins with its value number 11 * to.
@@ -303,6 +330,7 @@ std::string checkAlltoallv(ContextRef context, const Call& call) {
     in.insert(in.end(), mine.begin(), mine.end());
     expected.insert(expected.end(), theirs.begin(), theirs.end());
   }
+  const auto before = call.inPlace ? std::vector<T>() : copyOf(in);
   Vector<T> out(expected.size());
   auto opts = optionsFor<AlltoallvOptions>(context, call);
   if (!call.inPlace) {
@@ -310,8 +338,9 @@ std::string checkAlltoallv(ContextRef context, const Call& call) {
   }
   opts.setOutput(call.inPlace ? in.data() : out.data(), received);
   alltoallv(opts);
-  return differs("alltoallv", call.inPlace ? in : out, expected.size(),
-                 [&](size_t i) { return expected[i]; });
+  return either(touched("alltoallv", before, in),
+                differs("alltoallv", call.inPlace ? in : out, expected.size(),
+                        [&](size_t i) { return expected[i]; }));
 }
 
 #define GLOO_TEST_DEFINE(check, T) \

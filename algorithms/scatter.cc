@@ -37,7 +37,8 @@ void scatter(const ScatterOptions& opts) {
   if (isRoot) {
     requireElements(call, call.inputs[own], request.counts.count, "scatter",
                     "input");
-    for (size_t i = 0; i < call.inputs.size(); i++) {
+    // Without an output, nothing is written.
+    for (size_t i = 0; !call.outputs.empty() && i < call.inputs.size(); i++) {
       GLOO_ENFORCE(
           i == own || output.bytes == 0 || call.inputs[i].data != output.data,
           "scatter: the root's output is the input for rank ", i,

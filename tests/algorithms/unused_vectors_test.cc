@@ -109,6 +109,22 @@ TEST(UnusedVectors, OfScatter) {
   });
 }
 
+// The root's part stays where it is, which may be where the others' are.
+TEST(UnusedVectors, TheOutputOfScattersRoot) {
+  onThreeRanks([](const ContextPtr& context, bool isRoot) {
+    std::vector<int> data{isRoot ? 10 : 0, isRoot ? 11 : 0};
+    ScatterOptions opts(context);
+    opts.setRoot(kRoot);
+    if (isRoot) {
+      opts.setInputs(std::vector<int*>{data.data(), data.data(), &data[1]}, 1);
+    } else {
+      opts.setOutput(data.data(), 1);
+    }
+    scatter(opts);
+    EXPECT_EQ(context->rank == 2 ? 11 : 10, data[0]);
+  });
+}
+
 TEST(UnusedVectors, WhatIsUsedIsChecked) {
   ContextWorld world(2);
   const ContextPtr& other = world.context(0);

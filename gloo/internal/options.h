@@ -95,6 +95,7 @@ class GLOO_API Prepared {
 
   // What it took the place of; another thread may be about to look at that.
   std::unique_ptr<const Prepared> earlier;
+  int replaced = 0;  // how many
 };
 
 // A call, and what was prepared for it: gone as soon as anybody may change it.
@@ -131,9 +132,15 @@ class ChangingCall {
     wasRun_.store(true, std::memory_order_relaxed);
     return before;
   }
-  // In place of what was, which is of no more use.
+  // In place of what was, which is of no more use; but for options whose
+  // context is another time and again, as what was is kept.
   void prepare(std::unique_ptr<Prepared> prepared) const {
+    constexpr int kMostReplaced = 64;
     const Prepared* earlier = prepared_.load(std::memory_order_acquire);
+    prepared->replaced = earlier != nullptr ? earlier->replaced + 1 : 0;
+    if (prepared->replaced > kMostReplaced) {
+      return;
+    }
     prepared->earlier.reset(earlier);
     if (prepared_.compare_exchange_strong(earlier, prepared.get(),
                                           std::memory_order_acq_rel,

@@ -92,6 +92,27 @@ TEST(ReconnectTest, OptionsServeTheNewConnections) {
   });
 }
 
+// What an options object keeps of earlier calls is bounded.
+TEST(ReconnectTest, OptionsWhoseContextChangesWithEachCallDoNotGrow) {
+  onTwoRanks([](const ContextPtr& context, const Reconnect&) {
+    std::vector<int> values(8);
+    const AllreduceOptions options = sumOf(context, values);
+    int replaced = 0;
+    for (int i = 0; i < 300; i++) {
+      context->base = 2 + i % 2;
+      values.assign(values.size(), 1 + context->rank);
+      allreduce(options);
+      ASSERT_EQ(std::vector<int>(8, 3), values);
+      const internal::Prepared* at = options.changing().prepared();
+      for (replaced = 0; at != nullptr; at = at->earlier.get()) {
+        replaced++;
+      }
+    }
+    EXPECT_GT(replaced, 10);
+    EXPECT_LT(replaced, 100);
+  });
+}
+
 // One of each that sends, on the memory given.
 std::vector<std::unique_ptr<Algorithm>> objectsOn(const ContextPtr& context,
                                                   int* at, int* other) {

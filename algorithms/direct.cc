@@ -354,8 +354,9 @@ void DirectRun::abandon(const char* what) noexcept {
 
 std::string DirectRun::describe() const {
   return MakeString("rank ", rank_, ": ", nameOf(request_.collective), " tag ",
-                    arguments_.tag, " (direct): ", bytes_, " bytes, round ",
-                    lane_.round());
+                    arguments_.tag,
+                    " (direct): ", bytes_ > 0 ? bytes_ : sharedBytes_,
+                    " bytes, round ", lane_.round());
 }
 
 // ---- Sizes

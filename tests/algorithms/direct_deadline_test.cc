@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "gloo/allgatherv.h"
 #include "gloo/allreduce.h"
 #include "gloo/barrier.h"
 #include "gloo/common/error.h"
@@ -68,6 +69,31 @@ TEST(DirectDeadline, IsOfAllRoundsTogether) {
   }
   EXPECT_GE(took, kTimeout);
   EXPECT_LT(took, kTimeout + std::chrono::seconds(1) * slowness());
+}
+
+TEST(DirectDeadline, TellsTheBytesAlsoOfCountsForEachRank) {
+  std::string text;
+  spawnContexts(
+      Mode::kThreads, [] { return transport::shm::CreateDevice(); }, 2,
+      [&](const std::shared_ptr<Context>& context) {
+        barrier(BarrierOptions(context));
+        auto never = context->createUnboundBuffer(nullptr, 0);
+        if (context->rank == 1) {
+          never->recv(0, 1);
+          EXPECT_THROW(never->waitRecv(), std::exception);
+          return;
+        }
+        std::vector<float> all(8);
+        AllgathervOptions opts(context);
+        opts.setOutput(all.data(), std::vector<size_t>{3, 5});
+        opts.setTimeout(milliseconds(50));
+        try {
+          allgatherv(opts);
+        } catch (const TimeoutException& e) {
+          text = e.what();
+        }
+      });
+  EXPECT_NE(std::string::npos, text.find("(direct): 32 bytes")) << text;
 }
 
 // Who has no core of its own gives it away while it waits, for as long as they

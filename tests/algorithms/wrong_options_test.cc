@@ -215,6 +215,15 @@ TEST_F(WrongOptions, OfSeveralOutputs) {
   expectError("outputs 0 and 1 overlap", [&] {
     AllreduceRing<float>(context_, {at_, at_ + 1}, 10);
   });
+  // Of many, the two are found among neighbours.
+  std::vector<float> many(100 * 10);
+  std::vector<float*> outputs;
+  for (size_t i = 0; i < 100; i++) {
+    outputs.push_back(many.data() + i * 37 % 100 * 10);
+  }
+  outputs[70]--;
+  opts.setOutputs(outputs, 10);
+  expectError("outputs 70 and 97 overlap", [&] { allreduce(opts); });
 }
 
 TEST_F(WrongOptions, AnAverageOfAnotherType) {

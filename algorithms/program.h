@@ -22,10 +22,12 @@ enum class Memory : uint8_t {
 };
 constexpr int kMemories = 4;
 
+// One word: programs of many ranks have millions of actions.
 struct Place {
-  Memory memory = Memory::kInput;
-  size_t offset = 0;  // bytes
+  Memory memory : 8 = Memory::kInput;
+  uint64_t offset : 56 = 0;  // bytes
 };
+static_assert(sizeof(Place) == sizeof(uint64_t));
 
 enum class ActionKind : uint8_t {
   kSend,    // source -> peer

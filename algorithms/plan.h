@@ -69,6 +69,11 @@ class Plan {
   Plan& operator=(const Plan&) = delete;
 
   bool serves(const Request& request) const;
+  // Of a call with a count for each rank, which may be others each time.
+  bool isListed() const {
+    return request_.counts.sendOffsets != nullptr ||
+           request_.counts.recvOffsets != nullptr;
+  }
 
   const AlgorithmInfo& algorithm() const { return *algorithm_; }
   const Program& program() const { return program_; }

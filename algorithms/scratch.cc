@@ -22,11 +22,20 @@ size_t sizeFor(size_t bytes) {
 
 }  // namespace
 
-Scratch ScratchPool::take(size_t bytes) {
+Scratch makeScratch(internal::Channel& channel, size_t bytes) {
+  return bytes == 0 ? Scratch() : Scratch(channel, sizeFor(bytes));
+}
+
+Scratch ScratchPool::take(size_t bytes, Scratch& stale) {
   takes_++;
-  std::erase_if(free_, [this](const Scratch& scratch) {
-    return scratch.bytes() > kLong && takes_ - scratch.lastUse > kPatience;
-  });
+  const auto old =
+      std::find_if(free_.begin(), free_.end(), [this](const Scratch& scratch) {
+        return scratch.bytes() > kLong && takes_ - scratch.lastUse > kPatience;
+      });
+  if (old != free_.end()) {
+    stale = std::move(*old);
+    free_.erase(old);
+  }
   if (bytes == 0) {
     return {};
   }
@@ -40,25 +49,28 @@ Scratch ScratchPool::take(size_t bytes) {
     }
   }
   if (best == free_.end()) {
-    return Scratch(channel_, sizeFor(bytes));
+    return {};
   }
   Scratch result = std::move(*best);
   free_.erase(best);
   return result;
 }
 
-void ScratchPool::give(Scratch scratch) {
+Scratch ScratchPool::give(Scratch scratch) {
   if (scratch.bytes() == 0) {
-    return;
+    return {};
   }
   scratch.lastUse = takes_;
   free_.push_back(std::move(scratch));
-  if (free_.size() > kMaxFree) {
-    free_.erase(std::min_element(free_.begin(), free_.end(),
-                                 [](const Scratch& a, const Scratch& b) {
-                                   return a.bytes() < b.bytes();
-                                 }));
+  if (free_.size() <= kMaxFree) {
+    return {};
   }
+  const auto least = std::min_element(
+      free_.begin(), free_.end(),
+      [](const Scratch& a, const Scratch& b) { return a.bytes() < b.bytes(); });
+  Scratch surplus = std::move(*least);
+  free_.erase(least);
+  return surplus;
 }
 
 }  // namespace algorithms

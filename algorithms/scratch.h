@@ -52,25 +52,26 @@ class Scratch {
   size_t bytes_ = 0;
 };
 
-// One thread.
+// At least so long; for bytes of a pool, so that calls of different sizes
+// share.
+Scratch makeScratch(internal::Channel& channel, size_t bytes);
+
+// One thread. What goes is handed out: to unmap long memory takes long.
 class ScratchPool {
  public:
-  // The channel outlives the pool.
-  explicit ScratchPool(internal::Channel& channel) : channel_(channel) {
-    free_.reserve(kMaxFree + 1);
-  }
+  ScratchPool() { free_.reserve(kMaxFree + 1); }
 
-  // At least `bytes`: the smallest that fits, else a new one. What is long, and
-  // was of no use for a while, goes.
-  Scratch take(size_t bytes);
-  void give(Scratch scratch);
+  // At least `bytes`: the smallest that fits; empty: none does. `stale`: a long
+  // one that was of no use for a while, if there is one.
+  Scratch take(size_t bytes, Scratch& stale);
+  // What there is no room for.
+  Scratch give(Scratch scratch);
 
  private:
   // Two for each of more threads than are likely to run collectives on one
   // context at once.
   static constexpr size_t kMaxFree = 16;
 
-  internal::Channel& channel_;
   std::vector<Scratch> free_;
   uint64_t takes_ = 0;
 };

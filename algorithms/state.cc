@@ -18,7 +18,10 @@ namespace {
 // That nobody uses at the moment. Callers have a handful of shapes each; more
 // are found again quickly enough.
 constexpr size_t kMaxPlans = 128;
-// Of all of them, where there are more than a few: a step takes some 90 bytes.
+// Of those, how many with lists of counts: where these are others each time,
+// the rest is to stay.
+constexpr size_t kMaxListedPlans = kMaxPlans / 2;
+// Of all of them, where there are more than a few: a step takes some 60 bytes.
 constexpr size_t kMaxIdleActions = 1 << 20;
 constexpr size_t kFewPlans = 8;
 
@@ -56,6 +59,12 @@ Lease::~Lease() {
   }
 }
 
+void Lease::makeScratch() {
+  if (scratch_.bytes() < plan_->scratchBytes()) {
+    scratch_ = algorithms::makeScratch(state_->channel_, plan_->scratchBytes());
+  }
+}
+
 char* Lease::takeCopies(size_t bytes) {
   if (bytes > 0) {
     copies_ = state_->scratchOf(bytes);
@@ -68,8 +77,7 @@ State::State(internal::Channel& channel, const internal::Profile& profile,
     : serial_(nextSerial()),
       channel_(channel),
       direct_(channel.direct()),
-      selection_(profile, channel.size(), transport),
-      scratch_(channel) {}
+      selection_(profile, channel.size(), transport) {}
 
 State::~State() = default;
 
@@ -89,54 +97,94 @@ Lease State::checkOut(const Request& wanted, uint64_t slot) {
   return lease;
 }
 
-// A plan is made without the lock: of millions of steps it takes long, and
-// other calls have plans already.
+// Without the lock a plan is made, which takes long where it has millions of
+// steps, and long memory comes and goes: other calls have what they need.
 Lease State::checkOutAny(const Request& request, uint64_t slot) {
   for (std::unique_ptr<Plan> made;;
        made = std::make_unique<Plan>(request, channel_.rank(), channel_.size(),
                                      selection_, channel_.eagerBytes())) {
-    MutexLock lock(mutex_);
-    refuseIfPlanned(request, slot);
-    Plan* const plan = planFor(request, std::move(made));
-    if (plan == nullptr) {
-      continue;
+    Scratch stale;
+    Scratch scratch;
+    Plan* const plan =
+        tryToCheckOut(request, slot, std::move(made), scratch, stale);
+    if (plan != nullptr) {
+      Lease lease(*this, *plan, std::move(scratch));
+      lease.makeScratch();
+      return lease;
     }
-    Scratch scratch = scratch_.take(plan->scratchBytes());
-    last_ = plan;
-    plan->inUse = true;
-    notIdle(*plan);
-    plan->slot = slot;
-    plan->lastUse = ++uses_;
-    running_ += hasSharedTag(slot) ? 1 : 0;
-    return Lease(*this, *plan, std::move(scratch));
   }
 }
 
-Scratch State::scratchOf(size_t bytes) {
+Plan* State::tryToCheckOut(const Request& request, uint64_t slot,
+                           std::unique_ptr<Plan> made, Scratch& scratch,
+                           Scratch& stale) {
   MutexLock lock(mutex_);
-  return scratch_.take(bytes);
+  refuseIfPlanned(request, slot);
+  Plan* const plan = planFor(request, std::move(made));
+  if (plan == nullptr) {
+    return nullptr;
+  }
+  if (hasSharedTag(slot)) {
+    tagsInUse_.push_back(internal::tagOf(slot));
+    running_++;
+  }
+  scratch = scratch_.take(plan->scratchBytes(), stale);
+  last_ = plan;
+  plan->inUse = true;
+  notIdle(*plan);
+  plan->slot = slot;
+  plan->lastUse = ++uses_;
+  return plan;
+}
+
+Scratch State::scratchOf(size_t bytes) {
+  Scratch stale;
+  Scratch scratch = [&] {
+    MutexLock lock(mutex_);
+    return scratch_.take(bytes, stale);
+  }();
+  return scratch.bytes() > 0 ? std::move(scratch)
+                             : makeScratch(channel_, bytes);
 }
 
 void State::checkIn(Plan& plan, Scratch scratch, Scratch copies) {
   if (origin_.inherited()) {
     return;
   }
-  MutexLock lock(mutex_);
-  running_ -= hasSharedTag(plan.slot) ? 1 : 0;
-  scratch_.give(std::move(scratch));
-  scratch_.give(std::move(copies));
-  nowIdle(plan);
-  evictPlans();
+  // Destroyed without the lock.
+  Scratch tooMany[2];
+  std::unique_ptr<Plan> surplus;
+  {
+    MutexLock lock(mutex_);
+    if (hasSharedTag(plan.slot)) {
+      std::swap(*std::find(tagsInUse_.begin(), tagsInUse_.end(),
+                           internal::tagOf(plan.slot)),
+                tagsInUse_.back());
+      tagsInUse_.pop_back();
+      running_--;
+    }
+    tooMany[0] = scratch_.give(std::move(scratch));
+    tooMany[1] = scratch_.give(std::move(copies));
+    nowIdle(plan);
+    surplus = takeSurplus();
+  }
+  while (surplus != nullptr) {
+    surplus = nullptr;
+    MutexLock lock(mutex_);
+    surplus = takeSurplus();
+  }
 }
 
 void State::nowIdle(Plan& plan) {
   plan.inUse = false;
   idle_++;
+  idleListed_ += plan.isListed() ? 1 : 0;
   idleActions_ += plan.program().actions.size();
 }
 
 void State::notIdle(const Plan& plan) {
   idle_--;
+  idleListed_ -= plan.isListed() ? 1 : 0;
   idleActions_ -= plan.program().actions.size();
 }
 
@@ -145,10 +193,9 @@ void State::refuseIfPlanned(const Request& request, uint64_t slot) const {
   if (running_ == 0 || !hasSharedTag(slot)) {
     return;
   }
-  for (const auto& plan : plans_) {
-    if (plan->inUse && internal::tagOf(plan->slot) == internal::tagOf(slot)) {
-      throwTagInUse(request, (slot >> 24) & 0xffffffff);
-    }
+  if (std::find(tagsInUse_.begin(), tagsInUse_.end(), internal::tagOf(slot)) !=
+      tagsInUse_.end()) {
+    throwTagInUse(request, (slot >> 24) & 0xffffffff);
   }
 }
 
@@ -176,7 +223,6 @@ Plan* State::planFor(const Request& request, std::unique_ptr<Plan> made) {
     }
   }
   if (made != nullptr) {
-    evictPlans();
     plans_.push_back(std::move(made));
     nowIdle(*plans_.back());
     return plans_.back().get();
@@ -184,27 +230,25 @@ Plan* State::planFor(const Request& request, std::unique_ptr<Plan> made) {
   return nullptr;
 }
 
-void State::evictPlans() {
-  while (idle_ > kMaxPlans ||
-         (idleActions_ > kMaxIdleActions && idle_ > kFewPlans)) {
-    evictOne();
-  }
-}
-
 // The one that was not used for longest.
-void State::evictOne() {
+std::unique_ptr<Plan> State::takeSurplus() {
+  const bool any = idle_ > kMaxPlans ||
+                   (idleActions_ > kMaxIdleActions && idle_ > kFewPlans);
+  if (!any && idleListed_ <= kMaxListedPlans) {
+    return nullptr;
+  }
   auto oldest = plans_.end();
   for (auto it = plans_.begin(); it != plans_.end(); ++it) {
-    if (!(*it)->inUse &&
+    if (!(*it)->inUse && (any || (*it)->isListed()) &&
         (oldest == plans_.end() || (*it)->lastUse < (*oldest)->lastUse)) {
       oldest = it;
     }
   }
-  if (oldest != plans_.end()) {
-    last_ = oldest->get() == last_ ? nullptr : last_;
-    notIdle(**oldest);
-    plans_.erase(oldest);
-  }
+  std::unique_ptr<Plan> surplus = std::move(*oldest);
+  plans_.erase(oldest);
+  last_ = surplus.get() == last_ ? nullptr : last_;
+  notIdle(*surplus);
+  return surplus;
 }
 
 void State::runPlan(const Lease& lease, const Request& request,
@@ -251,12 +295,7 @@ void State::runPlan(const Lease& lease, const Request& request,
 }
 
 void State::runOverLinks(const Request& request, const Arguments& arguments) {
-  runLeased(checkOut(request, Slot::build(arguments.prefix, arguments.tag)),
-            request, arguments);
-}
-
-void State::runLeased(Lease lease, const Request& request,
-                      const Arguments& arguments) {
+  Lease lease = checkOut(request, Slot::build(arguments.prefix, arguments.tag));
   Arguments timed = arguments;
   timed.deadline = lease.plan().executor().deadlineAfter(
       leftOf(arguments.timeout, arguments.waited));

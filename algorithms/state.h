@@ -51,6 +51,8 @@ class Lease {
 
   // Memory beside that, until the end. Null: of no bytes.
   char* takeCopies(size_t bytes);
+  // The plan's, where the pool had none.
+  void makeScratch();
   internal::MemoryRange copies() const {
     return {copies_.data(), copies_.bytes()};
   }
@@ -160,16 +162,19 @@ class State final : public internal::CollectiveState,
   void runPlan(const Lease& lease, const Request& request,
                const Arguments& arguments);
   void runOverLinks(const Request& request, const Arguments& arguments);
-  // There is no lane, which all ranks have noted: taken back where this one
-  // refuses the call.
-  void runWithoutLane(const Request& request, const Arguments& arguments);
-  void runLeased(Lease lease, const Request& request,
-                 const Arguments& arguments);
+  // There is no lane, which all ranks have noted: taken back where this one's
+  // call fails before it has begun. run(): over the links.
+  template <typename Run>
+  void runWithoutLane(const Arguments& arguments, const Run& run);
   // If they are used again.
   void prepare(const internal::CollectiveOptions* options,
                const Request& request, const std::optional<DirectSizes>& sizes,
                const Arguments& arguments, uint64_t check);
   Lease checkOutAny(const Request& request, uint64_t slot);
+  // Null: there is no plan for it yet.
+  Plan* tryToCheckOut(const Request& request, uint64_t slot,
+                      std::unique_ptr<Plan> made, Scratch& scratch,
+                      Scratch& stale);
   Scratch scratchOf(size_t bytes);
   void checkIn(Plan& plan, Scratch scratch, Scratch copies);
   // Throws if a call with the slot's tag is over the links.
@@ -187,8 +192,9 @@ class State final : public internal::CollectiveState,
       GLOO_REQUIRES(mutex_);
   void nowIdle(Plan& plan) GLOO_REQUIRES(mutex_);
   void notIdle(const Plan& plan) GLOO_REQUIRES(mutex_);  // used, or gone
-  void evictPlans() GLOO_REQUIRES(mutex_);               // that are too many
-  void evictOne() GLOO_REQUIRES(mutex_);
+  // One of those that are too many, to be destroyed without the lock; null:
+  // they are not.
+  std::unique_ptr<Plan> takeSurplus() GLOO_REQUIRES(mutex_);
 
   const internal::Origin origin_;
   const uint64_t serial_;
@@ -201,10 +207,13 @@ class State final : public internal::CollectiveState,
   std::vector<std::unique_ptr<Plan>> plans_ GLOO_GUARDED_BY(mutex_);
   ScratchPool scratch_ GLOO_GUARDED_BY(mutex_);
   Plan* last_ GLOO_GUARDED_BY(mutex_) = nullptr;
-  // Plans that nobody uses, and their steps together.
+  // Plans that nobody uses; those of them with lists of counts; all their
+  // steps.
   size_t idle_ GLOO_GUARDED_BY(mutex_) = 0;
+  size_t idleListed_ GLOO_GUARDED_BY(mutex_) = 0;
   size_t idleActions_ GLOO_GUARDED_BY(mutex_) = 0;
-  // Plans in use by calls; changed under the lock.
+  // Of plans in use by calls; their number is changed under the lock.
+  std::vector<uint64_t> tagsInUse_ GLOO_GUARDED_BY(mutex_);
   std::atomic<size_t> running_{0};
   uint64_t uses_ GLOO_GUARDED_BY(mutex_) = 0;
 };

@@ -123,17 +123,18 @@ void State::runSomehow(const Request& request, const DirectSizes& sizes,
   }
 }
 
-void State::runWithoutLane(const Request& request, const Arguments& arguments) {
+// A call that fails once it has begun fails the context.
+template <typename Run>
+void State::runWithoutLane(const Arguments& arguments, const Run& run) {
   const uint64_t slot = Slot::build(arguments.prefix, arguments.tag);
-  Lease lease = [&] {
-    try {
-      return checkOut(request, slot);
-    } catch (...) {
+  try {
+    run();
+  } catch (...) {
+    if (channel_.failure() == nullptr) {
       direct_->takeBack(internal::tagOf(slot), arguments.timeout);
-      throw;
     }
-  }();
-  runLeased(std::move(lease), request, arguments);
+    throw;
+  }
 }
 
 void State::run(const Lease& lease, const Request& request,
@@ -143,7 +144,9 @@ void State::run(const Lease& lease, const Request& request,
   }
   runSomehow(request, sizesOf(request), arguments,
              checkOf(request, channel_.size(), kDirectId),
-             [&](const Arguments& rest) { runPlan(lease, request, rest); });
+             [&](const Arguments& rest) {
+               runWithoutLane(rest, [&] { runPlan(lease, request, rest); });
+             });
 }
 
 void State::run(const Request& request, const Arguments& arguments,
@@ -155,8 +158,9 @@ void State::run(const Request& request, const Arguments& arguments,
   }
   const uint64_t check = checkOf(request, channel_.size(), kDirectId);
   const DirectSizes sizes = sizesOf(request);
-  runSomehow(request, sizes, arguments, check,
-             [&](const Arguments& rest) { runWithoutLane(request, rest); });
+  runSomehow(request, sizes, arguments, check, [&](const Arguments& rest) {
+    runWithoutLane(rest, [&] { runOverLinks(request, rest); });
+  });
   prepare(options, request, sizes, arguments, check);
 }
 
@@ -193,9 +197,11 @@ void State::runAgain(const PreparedRun& prepared,
   if (!prepared.sizes) {
     return runOverLinks(prepared.request, arguments);
   }
-  runSomehow(
-      prepared.request, *prepared.sizes, arguments, prepared.check,
-      [&](const Arguments& rest) { runWithoutLane(prepared.request, rest); });
+  runSomehow(prepared.request, *prepared.sizes, arguments, prepared.check,
+             [&](const Arguments& rest) {
+               runWithoutLane(rest,
+                              [&] { runOverLinks(prepared.request, rest); });
+             });
 }
 
 }  // namespace algorithms

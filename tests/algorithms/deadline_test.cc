@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <new>
 #include <thread>
+#include <vector>
 
 #include "gloo/common/error.h"
 #include "gloo/internal/direct.h"
@@ -170,6 +172,44 @@ TEST(Deadline, IsOfLanesAndLinksTogether) {
   EXPECT_THAT(text, HasSubstr("Timed out after 10000 ms"));
   EXPECT_GE(took, milliseconds(40));
   EXPECT_LT(took, milliseconds(5000));
+}
+
+// And one that has no memory for an operation that begins.
+class NoMemoryToBegin final : public LateLanes {
+ public:
+  explicit NoMemoryToBegin(internal::Channel& links)
+      : LateLanes(links, milliseconds(0)) {}
+
+  uint64_t begin(uint64_t, uint64_t, const internal::CheckDetailsPtr&,
+                 internal::Repeats*) override {
+    throw std::bad_alloc();
+  }
+  void takeBack(uint64_t tag, milliseconds) override {
+    takenBack.push_back(tag);
+  }
+
+  std::vector<uint64_t> takenBack;
+};
+
+// All ranks have noted that it goes over the links, and it does not.
+TEST(WithoutALane, ACallThatDoesNotBeginIsTakenBack) {
+  testing_support::FakeWorld world(2);
+  NoMemoryToBegin channel(world.channel(0));
+  State state(channel, {}, "");
+  std::vector<int64_t> data(10);
+  Arguments arguments;
+  arguments.input = arguments.output = data.data();
+  arguments.prefix = kAllreduceSlotPrefix;
+  arguments.tag = 7;
+  arguments.timeout = milliseconds(10000);
+  Request request = requestBy(nullptr, data.size());
+  request.inPlace = true;
+  EXPECT_THROW(state.run(request, arguments), std::bad_alloc);
+  const uint64_t slot = Slot::build(kAllreduceSlotPrefix, 7);
+  EXPECT_EQ(std::vector<uint64_t>{internal::tagOf(slot)}, channel.takenBack);
+  EXPECT_EQ(nullptr, channel.failure());
+  EXPECT_THROW(state.run(request, arguments), std::bad_alloc);
+  EXPECT_EQ(2u, channel.takenBack.size());
 }
 
 // And one whose memory takes some time to register.

@@ -351,6 +351,32 @@ TEST(State, PlansAreFoundAgainAndBounded) {
   EXPECT_EQ(10u, state.checkOut(request, 1).plan().program().sendBytes / 8);
 }
 
+// Lists of counts are often others with each call.
+TEST(State, ListsOfCountsLeaveRoomForOtherPlans) {
+  Ranks ranks(2);
+  State& state = ranks.state(0);
+  std::vector<const Plan*> plans;
+  for (size_t count = 1; count <= 60; count++) {
+    plans.push_back(&state.checkOut(sumRequest("ring", count), 1).plan());
+  }
+  const auto listed = [&](size_t count) {
+    const size_t offsets[] = {0, count, count + 1};
+    Request request;
+    request.collective = Collective::kAllgatherv;
+    request.counts.recvOffsets = offsets;
+    return &state.checkOut(request, 1).plan();
+  };
+  for (size_t count = 1; count <= 300; count++) {
+    listed(count);
+  }
+  const Plan* const last = listed(300);
+  for (size_t count = 1; count <= plans.size(); count++) {
+    EXPECT_EQ(plans[count - 1],
+              &state.checkOut(sumRequest("ring", count), 1).plan());
+  }
+  EXPECT_EQ(last, listed(300));
+}
+
 TEST(Executor, TagsFromSeveralThreadsInDifferentOrders) {
   constexpr int kTags = 4;
   Ranks ranks(4, {true, 5, true, 0});

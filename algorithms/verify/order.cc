@@ -27,12 +27,11 @@ void Order::forEachCondition(const Visit& visit) const {
 Order::Order(const Program& program, bool onePort)
     : program_(program),
       onePort_(onePort),
-      unmet_(program.actions.size(), 0),
-      isDone_(program.actions.size(), false),
+      states_(program.actions.size()),
       firstWaiter_(program.actions.size() + 2, 0) {
   forEachCondition([this](uint32_t before, bool, uint32_t action) {
     firstWaiter_[before + 2]++;
-    unmet_[action]++;
+    states_[action].unmet++;
   });
   for (size_t i = 2; i < firstWaiter_.size(); i++) {
     firstWaiter_[i] += firstWaiter_[i - 1];
@@ -52,12 +51,16 @@ Order::Order(const Program& program, bool onePort)
 void Order::begin(std::vector<uint32_t>& ready) { enter(ready); }
 
 void Order::started(uint32_t action, std::vector<uint32_t>& ready) {
-  meet(action, true, ready);
+  meet(
+      action, true, [](State&) {}, ready);
 }
 
-void Order::done(uint32_t action, std::vector<uint32_t>& ready) {
-  isDone_[action] = true;
-  meet(action, false, ready);
+void Order::done(uint32_t action, int depth, std::vector<uint32_t>& ready) {
+  states_[action].unmet = kDone;
+  meet(
+      action, false,
+      [depth](State& waiter) { waiter.depth = std::max(waiter.depth, depth); },
+      ready);
   if (onePort_ && isMessage(program_.actions[action])) {
     Port& port = ports_[portOf(program_.actions[action])];
     port.busy = false;
@@ -65,23 +68,31 @@ void Order::done(uint32_t action, std::vector<uint32_t>& ready) {
       consider(port.messages[port.next], ready);
     }
   }
-  while (!atEnd() && isDone_[head_]) {
+  while (!atEnd() && states_[head_].unmet == kDone) {
     head_++;
   }
   enter(ready);
 }
 
-void Order::meet(uint32_t action, bool start, std::vector<uint32_t>& ready) {
+// tell(waiter): of each that waits for it.
+template <typename Tell>
+void Order::meet(uint32_t action, bool start, const Tell& tell,
+                 std::vector<uint32_t>& ready) {
   for (uint32_t k = firstWaiter_[action]; k < firstWaiter_[action + 1]; k++) {
     const uint32_t waiter = waiters_[k];
-    if ((waiter % 2 == 1) == start && --unmet_[waiter / 2] == 0) {
+    if ((waiter % 2 == 1) != start) {
+      continue;
+    }
+    State& state = states_[waiter / 2];
+    tell(state);
+    if (--state.unmet == 0) {
       consider(waiter / 2, ready);
     }
   }
 }
 
 void Order::consider(uint32_t action, std::vector<uint32_t>& ready) {
-  if (action >= entered_ || unmet_[action] > 0) {
+  if (action >= entered_ || states_[action].unmet > 0) {
     return;
   }
   if (onePort_ && isMessage(program_.actions[action])) {

@@ -22,7 +22,11 @@ class Order {
   // These append the actions that may start from now on; each does so once.
   void begin(std::vector<uint32_t>& ready);
   void started(uint32_t action, std::vector<uint32_t>& ready);
-  void done(uint32_t action, std::vector<uint32_t>& ready);
+  // `depth`: messages in the longest chain that ends with it.
+  void done(uint32_t action, int depth, std::vector<uint32_t>& ready);
+
+  // The depth of the deepest of those that the action has waited for.
+  int depthBefore(uint32_t action) const { return states_[action].depth; }
 
   // The first action that is not done.
   size_t head() const { return head_; }
@@ -44,18 +48,25 @@ class Order {
     bool busy = false;
   };
 
+  static constexpr uint32_t kDone = UINT32_MAX;
+  struct State {
+    uint32_t unmet = 0;  // conditions; kDone: it is
+    int depth = 0;       // before it
+  };
+
   template <typename Visit>
   void forEachCondition(const Visit& visit) const;
-  void meet(uint32_t action, bool start, std::vector<uint32_t>& ready);
+  template <typename Tell>
+  void meet(uint32_t action, bool start, const Tell& tell,
+            std::vector<uint32_t>& ready);
   void consider(uint32_t action, std::vector<uint32_t>& ready);
   void enter(std::vector<uint32_t>& ready);
 
   const Program& program_;
   const bool onePort_;
   size_t head_ = 0;
-  size_t entered_ = 0;           // the window's end
-  std::vector<uint32_t> unmet_;  // conditions of each action
-  std::vector<bool> isDone_;
+  size_t entered_ = 0;         // the window's end
+  std::vector<State> states_;  // of each action
   // Actions that wait for each: twice their number, plus one if for its start.
   std::vector<uint32_t> firstWaiter_;
   std::vector<uint32_t> waiters_;

@@ -50,11 +50,9 @@ class World {
 
  private:
   struct Rank {
-    explicit Rank(const Program& p)
-        : program(&p), depths(p.actions.size(), 0), later(p.actions.size()) {}
+    explicit Rank(const Program& p) : program(&p), later(p.actions.size()) {}
     const Program* program;
-    std::optional<Order> order;  // once there is no race
-    std::vector<int> depths;     // messages in the longest chain before the end
+    std::optional<Order> order;   // once there is no race
     std::vector<uint32_t> later;  // the next one in a message's queue
     size_t reducedBytes = 0;
     // onePort: messages in the longest chain before the last send and the last
@@ -145,21 +143,15 @@ class World {
   void start(int rank, size_t i) {
     Rank& r = at(rank);
     const Action& a = r.program->actions[i];
-    for (uint32_t w = 0; w < a.waitCount; w++) {
-      r.depths[i] =
-          std::max(r.depths[i], r.depths[r.program->waits[a.firstWait + w]]);
-    }
     r.order->started(static_cast<uint32_t>(i), fresh_);
     takeFresh(rank);
     if (Order::isMessage(a)) {
-      if (job_.onePort) {
-        r.depths[i] = std::max(r.depths[i], r.portDepth[Order::portOf(a)]);
-      }
       post(rank, i, a);
       return;
     }
     perform(rank, i, a);
-    finish(rank, static_cast<uint32_t>(i));
+    const auto action = static_cast<uint32_t>(i);
+    finish(rank, action, r.order->depthBefore(action));
   }
 
   // Reduces or copies.
@@ -181,8 +173,8 @@ class World {
     }
   }
 
-  void finish(int rank, uint32_t action) {
-    at(rank).order->done(action, fresh_);
+  void finish(int rank, uint32_t action, int depth) {
+    at(rank).order->done(action, depth, fresh_);
     takeFresh(rank);
   }
 
@@ -245,12 +237,15 @@ class World {
       }
       write(b, t.target, i, value);
     }
-    a.depths[send] = b.depths[recv] =
-        std::max(a.depths[send], b.depths[recv]) + 1;
-    a.portDepth[0] = b.portDepth[1] = b.depths[recv];
-    report_.rounds = std::max(report_.rounds, b.depths[recv]);
-    finish(from, send);
-    finish(to, recv);
+    int depth =
+        std::max(a.order->depthBefore(send), b.order->depthBefore(recv)) + 1;
+    if (job_.onePort) {
+      depth = std::max({depth, a.portDepth[0] + 1, b.portDepth[1] + 1});
+      a.portDepth[0] = b.portDepth[1] = depth;
+    }
+    report_.rounds = std::max(report_.rounds, depth);
+    finish(from, send, depth);
+    finish(to, recv, depth);
   }
 
   void checkEnd() {

@@ -134,7 +134,9 @@ void checkForeignType(const ContextPtr& context) {
   RotateAndAdd<Money> algorithm(context, data, &add);
   data[9].cents = 100;
   algorithm.run();
-  CHECK(data[9].cents == 100 * context->size);
+  for (size_t i = 0; i < data.size(); i++) {
+    CHECK(data[i].cents == (i == 9 ? 100 * context->size : 0));
+  }
 }
 
 template <typename Algorithm>
@@ -177,7 +179,9 @@ void checkLibraryClasses(const ContextPtr& context) {
   gloo::AllgatherRing<short> allgather(
       context, std::vector<const short*>{mine.data()}, all.data(), 40);
   allgather.run();
-  CHECK(all.back() == context->size - 1 && all.front() == 0);
+  for (size_t i = 0; i < all.size(); i++) {
+    CHECK(all[i] == static_cast<short>(i / 40));
+  }
 #endif
 #if HAVE_BARRIER_ALL_TO_ALL
   gloo::BarrierAllToAll barrier(context);

@@ -57,8 +57,7 @@ void passAround(const std::shared_ptr<gloo::Context>& context) {
   for (int step = 1; step <= 2 * size; step++) {
     send->send();
     recv->waitRecv();
-    CHECK(in.front() == (rank + 2 * size - step) % size);
-    CHECK(in.back() == in.front());
+    CHECK(in == std::vector<int>(in.size(), (rank + 2 * size - step) % size));
     send->waitSend();
     out = in;
     noteOut->send();

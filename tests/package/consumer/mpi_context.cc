@@ -1,5 +1,6 @@
 // A program that MPI has started, and MPI introduces: with the contexts of
-// gloo/mpi/context.h, one of all ranks and one of every other's.
+// gloo/mpi/context.h, one of all ranks and one of every other's. With an
+// argument, MPI is the program's own, by an MPIScope, and not the contexts'.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -76,15 +77,41 @@ void run(Contexts& contexts) {
       "finalized", [] { gloo::mpi::Context::createManaged(); }));
   CHECK(throwsWith<gloo::InvalidOperationException>(
       "finalized", [] { gloo::mpi::Context late(MPI_COMM_WORLD); }));
+  CHECK(throwsWith<gloo::InvalidOperationException>(
+      "finalized", [] { gloo::mpi::MPIScope late; }));
   half.reset();  // a late one frees nothing
+}
+
+bool isFinalized() {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  return finalized != 0;
+}
+
+// MPI lasts as long as the outermost scope.
+void runInScope() {
+  {
+    const gloo::mpi::MPIScope scope;
+    { const gloo::mpi::MPIScope inner; }
+    for (int i = 0; i < 2; i++) {
+      sumUp(gloo::mpi::Context::createManaged());
+      sumUp(std::make_shared<gloo::mpi::Context>(MPI_COMM_WORLD));
+      CHECK(!isFinalized());
+    }
+  }
+  CHECK(isFinalized());
 }
 
 }  // namespace
 
-int main() {
+int main(int argc, char**) {
   Contexts contexts;
   try {
-    run(contexts);
+    if (argc > 1) {
+      runInScope();
+    } else {
+      run(contexts);
+    }
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());

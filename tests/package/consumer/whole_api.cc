@@ -4,6 +4,7 @@
 // use.
 #include <algorithm>
 #include <chrono>
+#include <complex>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -141,7 +142,7 @@ void checkHalf() {
   CHECK(three + two == Half(5) && three - two == Half(1));
   three *= two;
   three /= Half(3);
-  CHECK(three == two);
+  CHECK(three == two && gloo::MakeString(two) == "2");
 }
 
 void checkValues() {
@@ -216,6 +217,31 @@ void checkAllreduce(const ContextPtr& context) {
   CHECK(second == first);
 }
 
+// The same of a type that the library knows, and by pointers.
+template <typename T>
+void checkKnown(const ContextPtr& context) {
+  const int size = context->size;
+  const T total(size * (size + 1) / 2);
+  std::vector<T> first(1000, T(context->rank));
+  std::vector<T> second(1000, T(1));
+  const std::vector<T*> both{first.data(), second.data()};
+  gloo::AllreduceHalvingDoubling<T>(context, both, 1000).run();
+  CHECK(first == std::vector<T>(1000, total) && second == first);
+  const std::vector<const T*> inputs{first.data(), second.data()};
+  gloo::AllreduceOptions options(context);
+  options.setInputs(inputs, 500);
+  options.setOutputs(both.data(), 1, 500);
+  options.setReduceFunction(Reduce(&gloo::sum<T>));
+  gloo::allreduce(options);
+  CHECK(first[499] == total * T(2 * size) && first[500] == total);
+  first.assign(1000, T(2));
+  gloo::ReduceScatterHalvingDoubling<T>(context, {first.data()}, size,
+                                        std::vector<int>(size, 1),
+                                        gloo::ReductionFunction<T>::product)
+      .run();
+  CHECK(first[0] == T(1 << size));
+}
+
 void checkObjects(const ContextPtr& context) {
   const int size = context->size;
   const int rank = context->rank;
@@ -276,6 +302,10 @@ void checkMessages(const ContextPtr& context) {
 }
 
 void work(const ContextPtr& context) {
+  checkKnown<float>(context);
+  checkKnown<int64_t>(context);
+  checkKnown<gloo::float16>(context);
+  checkKnown<std::complex<double>>(context);
   checkObjects(context);
   checkListsOfBuffers(context);
   checkBuffers(context);
@@ -283,6 +313,23 @@ void work(const ContextPtr& context) {
   checkAverages(context);
   checkMessages(context);
 }
+
+// With no more than a store must have.
+class CallersStore : public gloo::rendezvous::Store {
+ public:
+  void set(const std::string& key, const std::vector<char>& data) override {
+    behind_.set(key, data);
+  }
+  std::vector<char> get(const std::string& key) override {
+    return behind_.get(key);
+  }
+  void wait(const std::vector<std::string>& keys) override {
+    behind_.wait(keys);
+  }
+
+ private:
+  gloo::rendezvous::HashStore behind_;
+};
 
 bool runJob(int size, gloo::rendezvous::Store& store) {
   return runThreads(size, [&](int rank, int ranks, const std::string&) {
@@ -303,7 +350,7 @@ int main() {
     checkNames();
     checkValues();
     checkReductions();
-    gloo::rendezvous::HashStore store;
+    CallersStore store;
     const gloo::rendezvous::TcpStoreServer server("localhost", 0);
     gloo::rendezvous::TcpStore client("localhost", server.port());
     return runJob(2, store) && runJob(4, client) ? 0 : 1;

@@ -75,7 +75,7 @@ Outcome endOfSleeper(When when, uint32_t answer,
       EXPECT_EQ(child.rank, 0);
     }
   });
-  const Outcome outcome = ranks.join(1, std::chrono::seconds(60) * patience());
+  const Outcome outcome = ranks.join(1, std::chrono::seconds(60));
   ranks.joinAll();
   return outcome;
 }

@@ -144,7 +144,7 @@ TEST_P(EachWayTest, ARankThatIsDoneLeaves) {
             });
     job.go();
     for (int process = 0; process < 2; process++) {
-      const Failure failure = job.failure(process, seconds(60) * patience());
+      const Failure failure = job.failure(process, seconds(60));
       EXPECT_EQ(failure.type, "none") << failure.text;
     }
     job.group().joinAll();
@@ -175,8 +175,7 @@ class MixedHostsTest : public TwoHostsTest {
   // Both ranks of this guest end without an error.
   static void expectSuccess(Job& job) {
     for (int process = 0; process < 2; process++) {
-      const Failure failure =
-          job.failure(process, std::chrono::seconds(60) * patience());
+      const Failure failure = job.failure(process, std::chrono::seconds(60));
       EXPECT_EQ(failure.type, "none") << failure.text;
     }
     job.group().joinAll();

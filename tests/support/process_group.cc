@@ -63,18 +63,15 @@ bool readSome(int fd, std::string& buffered) {
   return n > 0 || (n < 0 && errno == EINTR);
 }
 
-// Readable before `until`?
+// Readable before `until`, or now if that is over?
 bool pollUntil(int fd, std::chrono::nanoseconds until) {
   while (true) {
-    const auto left = until - now();
-    if (left <= left.zero()) {
-      return false;
-    }
+    const auto left = std::max(until - now(), std::chrono::nanoseconds(0));
     pollfd p{fd, POLLIN, 0};
     const auto ms = std::chrono::ceil<milliseconds>(left);
     const int n = ::poll(&p, 1, static_cast<int>(ms.count()));
-    if (n > 0) {
-      return true;
+    if (n > 0 || left == left.zero()) {
+      return n > 0;
     }
   }
 }
@@ -109,6 +106,11 @@ std::chrono::nanoseconds now() {
 int patience() {
   const char* scale = std::getenv("GLOO_TEST_TIME_SCALE");
   return slowness() * std::max(scale != nullptr ? std::atoi(scale) : 1, 1);
+}
+
+milliseconds hangLimit(milliseconds limit) {
+  constexpr milliseconds kMost(150'000);
+  return std::min(limit * patience(), kMost * (patience() / slowness()));
 }
 
 void Child::say(const std::string& line) { writeLine(out_, line); }
@@ -226,7 +228,7 @@ void ProcessGroup::tellAll(const std::string& line) {
 
 std::string ProcessGroup::hear(int rank, milliseconds limit) {
   Member& member = members_[rank];
-  const auto until = now() + limit * patience();
+  const auto until = now() + hangLimit(limit);
   std::string line;
   while (!takeLine(member.buffered, &line)) {
     if (!pollUntil(member.in, until) || !readSome(member.in, member.buffered)) {
@@ -248,12 +250,16 @@ void ProcessGroup::expectAll(const std::string& line) {
 }
 
 Outcome ProcessGroup::join(int rank, milliseconds limit) {
+  return joinUntil(rank, now() + hangLimit(limit));
+}
+
+Outcome ProcessGroup::joinUntil(int rank, std::chrono::nanoseconds until) {
   Member& member = members_[rank];
   Outcome outcome;
   if (member.joined) {
     return outcome;
   }
-  outcome.finished = pollUntil(member.pidfd, now() + limit * patience());
+  outcome.finished = pollUntil(member.pidfd, until);
   if (!outcome.finished) {
     ::kill(member.pid, SIGKILL);
   }
@@ -263,13 +269,12 @@ Outcome ProcessGroup::join(int rank, milliseconds limit) {
 }
 
 void ProcessGroup::joinAll(milliseconds limit) {
-  const auto until = now() + limit;
+  const auto until = now() + hangLimit(limit);
   for (int rank = 0; rank < size(); rank++) {
     if (members_[rank].joined) {
       continue;
     }
-    const auto left = std::chrono::ceil<milliseconds>(until - now());
-    const Outcome outcome = join(rank, std::max(left, milliseconds(1)));
+    const Outcome outcome = joinUntil(rank, until);
     EXPECT_TRUE(outcome.exitedWith(0))
         << "rank " << rank << ": " << outcome.str();
   }

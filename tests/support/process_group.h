@@ -25,6 +25,11 @@ int slowness();
 // may be slow too: times GLOO_TEST_TIME_SCALE (1).
 int patience();
 
+// How long to wait for what, unless it hangs, has happened within `limit`: that
+// times patience(), but less than ctest gives a test (`dev`: 180 s, in a guest
+// 300 s), which would end it and not say whose rank hangs.
+std::chrono::milliseconds hangLimit(std::chrono::milliseconds limit);
+
 // CLOCK_MONOTONIC, the same for all processes of the host.
 std::chrono::nanoseconds now();
 
@@ -79,7 +84,7 @@ class ProcessGroup {
   void tellAll(const std::string& line);
 
   // The next line of this child; empty when it ended or said nothing within
-  // the limit.
+  // the limit. (Here and below it is a hangLimit.)
   std::string hear(int rank, std::chrono::milliseconds limit);
   // Fails the test unless the next line of the child is `line`.
   void expect(int rank, const std::string& line);
@@ -100,6 +105,7 @@ class ProcessGroup {
     bool joined = false;
   };
   void start(int rank, const Body& body);
+  Outcome joinUntil(int rank, std::chrono::nanoseconds until);
   static void closeFds(Member& member);
 
   std::vector<Member> members_;

@@ -46,7 +46,7 @@ class Watchdog {
  private:
   void watch() {
     std::unique_lock<std::mutex> lock(mutex_);
-    if (changed_.wait_for(lock, kLimit * patience(), [&] { return over_; })) {
+    if (changed_.wait_for(lock, hangLimit(kLimit), [&] { return over_; })) {
       return;
     }
     for (size_t rank = 0; rank < running_.size(); rank++) {
@@ -94,7 +94,7 @@ void spawnProcesses(int size, const std::function<void(Seat&)>& fn) {
     auto store = std::make_shared<rendezvous::FileStore>(directory.path());
     runSeat(fn, Seat{child.rank, size, store});
   });
-  group.joinAll(kLimit * patience());
+  group.joinAll(kLimit);
 }
 
 // This host's share of the ranks.
@@ -106,7 +106,7 @@ void spawnOnHosts(int size, const std::function<void(Seat&)>& fn) {
   ProcessGroup group((size - own + count - 1) / count, [&](Child& child) {
     runSeat(fn, Seat{own + child.rank * count, size, meetingPlace(name)});
   });
-  group.joinAll(kLimit * patience());
+  group.joinAll(kLimit);
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ class NamespacesTest : public testing::Test {
       // Anything may have threads by then, but the child of a fork.
       inChild(work);
     });
-    ranks.joinAll(std::chrono::seconds(60) * patience());
+    ranks.joinAll(std::chrono::seconds(60));
   }
 
  private:
@@ -358,8 +358,7 @@ TEST(LostHostTest, IsNoticedWhileItsWindowIsClosed) {
     EXPECT_TRUE(aWindowIsClosed());
     setLoopback(false);
     const auto since = now();
-    const std::string said =
-        ranks.hear(0, std::chrono::seconds(20) * patience());
+    const std::string said = ranks.hear(0, std::chrono::seconds(20));
     EXPECT_NE(said.find("has not answered"), std::string::npos) << said;
     EXPECT_LT(now() - since, std::chrono::seconds(10) * patience());
     ranks.signal(1, SIGKILL);

@@ -83,8 +83,7 @@ Outcome receiverOf(const char* environment, bool attribute,
   });
   ranks.expect(kReceiver, "ready");
   ranks.tell(1 - kReceiver, "go");
-  const Outcome outcome =
-      ranks.join(kReceiver, std::chrono::seconds(20) * patience());
+  const Outcome outcome = ranks.join(kReceiver, std::chrono::seconds(20));
   ranks.tell(1 - kReceiver, "go");
   ranks.joinAll();
   return outcome;

@@ -19,6 +19,13 @@ namespace {
 
 constexpr int kVictim = 1;
 
+// How it ends: by nothing else.
+void killVictim(Job& job) {
+  job.group().signal(kVictim, SIGKILL);
+  const Outcome outcome = job.group().join(kVictim, std::chrono::seconds(5));
+  EXPECT_TRUE(outcome.killedBy(SIGKILL)) << outcome.str();
+}
+
 void stopWhile(const Job::Body& others) {
   Job::Options options;
   options.timeout = std::chrono::milliseconds(1000);
@@ -51,7 +58,7 @@ void stopWhile(const Job::Body& others) {
     const Outcome outcome = job.group().join(rank, std::chrono::seconds(4));
     EXPECT_TRUE(outcome.exitedWith(0)) << outcome.str();
   }
-  job.group().signal(kVictim, SIGKILL);
+  killVictim(job);
 }
 
 TEST(StoppedTest, WhileOthersReceiveFromIt) {
@@ -101,6 +108,7 @@ TEST(StoppedTest, PastTheDeadlineOfWhatHasCome) {
   for (const int rank : {0, 1, 2}) {
     EXPECT_EQ(job.failure(rank, std::chrono::seconds(20)).type, "none");
   }
+  job.group().joinAll();
 }
 
 // A receive that the victim may write to is taken back: after 2 s the context
@@ -129,7 +137,8 @@ TEST(StoppedTest, WhenAskedToGiveAReceiveBack) {
       << failure.text;
   EXPECT_TRUE(failure.names("no answer within 2000 ms")) << failure.text;
   job.group().tell(2, "stopped");
-  job.group().signal(kVictim, SIGKILL);
+  killVictim(job);
+  job.group().joinAll();
 }
 
 // The victim stops as soon as its address is public.
@@ -187,8 +196,7 @@ void expectStopOnConnecting(Job::Options options) {
                 std::chrono::seconds(2) * slowness());
     }
   }
-  job.group().signal(kVictim, SIGKILL);
-  job.group().join(kVictim, std::chrono::seconds(5));
+  killVictim(job);
   job.group().joinAll(std::chrono::seconds(20));
 }
 

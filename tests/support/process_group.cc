@@ -186,8 +186,11 @@ void ProcessGroup::start(int rank, const Body& body) {
 }
 
 ProcessGroup::~ProcessGroup() {
+  const bool known = ::testing::Test::HasFailure();
   for (int rank = 0; rank < size(); rank++) {
     if (members_[rank].pid > 0 && !members_[rank].joined) {
+      EXPECT_TRUE(members_[rank].killed || known)
+          << "nobody has asked how rank " << rank << " ends";
       ::kill(members_[rank].pid, SIGKILL);
       join(rank, std::chrono::seconds(10));
     }
@@ -207,6 +210,7 @@ void ProcessGroup::closeFds(Member& member) {
 void ProcessGroup::signal(int rank, int number) {
   const pid_t pid = members_[rank].pid;
   ::kill(pid, number);
+  members_[rank].killed |= number == SIGKILL;
   if (number == SIGSTOP) {
     // One thread takes the signal and stops the others: until it has a
     // processor, they go on.

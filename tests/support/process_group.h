@@ -71,7 +71,9 @@ class ProcessGroup {
   using Body = std::function<void(Child&)>;
 
   ProcessGroup(int size, const Body& body);
-  ~ProcessGroup();  // kills what still runs
+  // Kills what still runs. Fails the test, if nothing has yet, for each child
+  // that it has neither killed nor joined: how that ends is part of it.
+  ~ProcessGroup();
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;
 
@@ -103,6 +105,7 @@ class ProcessGroup {
     int out = -1;  // ours
     std::string buffered;
     bool joined = false;
+    bool killed = false;  // by the test
   };
   void start(int rank, const Body& body);
   Outcome joinUntil(int rank, std::chrono::nanoseconds until);

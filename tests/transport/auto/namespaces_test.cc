@@ -362,6 +362,8 @@ TEST(LostHostTest, IsNoticedWhileItsWindowIsClosed) {
     EXPECT_NE(said.find("has not answered"), std::string::npos) << said;
     EXPECT_LT(now() - since, std::chrono::seconds(10) * patience());
     ranks.signal(1, SIGKILL);
+    const Outcome outcome = ranks.join(0, std::chrono::seconds(20));
+    EXPECT_TRUE(outcome.exitedWith(0)) << outcome.str();
   });
 }
 

@@ -27,9 +27,10 @@ void killVictim(Job& job) {
 }
 
 void stopWhile(const Job::Body& others) {
-  Job::Options options;
-  options.timeout = std::chrono::milliseconds(1000);
-  Job job(options, [&](Child& child, const std::shared_ptr<Context>& context) {
+  // Only once all are connected: that takes what it takes.
+  const auto timeout = std::chrono::milliseconds(1000) * patience();
+  Job job({}, [&](Child& child, const std::shared_ptr<Context>& context) {
+    context->setTimeout(timeout);
     if (child.rank == kVictim) {
       child.say("now");
       child.hear();
@@ -50,8 +51,9 @@ void stopWhile(const Job::Body& others) {
     EXPECT_TRUE(failure.names("Timed out")) << failure.text;
     EXPECT_TRUE(failure.names("rank 1")) << failure.text;
     EXPECT_TRUE(failure.names(MakeString("rank ", rank))) << failure.text;
-    EXPECT_LT(failure.at - stopped, std::chrono::seconds(2) * slowness());
-    EXPECT_GT(failure.at - stopped, std::chrono::milliseconds(900));
+    EXPECT_LT(failure.at - stopped,
+              timeout + std::chrono::seconds(1) * slowness());
+    EXPECT_GT(failure.at - stopped, timeout - std::chrono::milliseconds(100));
   }
   // Also the destructors of the others end in time.
   for (const int rank : {0, 2}) {
@@ -183,7 +185,7 @@ class SettlingStore : public rendezvous::FileStore {
 
 // The others give up by the deadline plus a second, and say who it was.
 void expectStopOnConnecting(Job::Options options) {
-  options.timeout = std::chrono::milliseconds(1000);
+  options.timeout = std::chrono::milliseconds(1000) * patience();
   Job job(options, [](Child&, const std::shared_ptr<Context>&) {});
   for (const int rank : {0, 2}) {
     const Failure failure = job.failure(rank, std::chrono::seconds(20));
@@ -193,7 +195,7 @@ void expectStopOnConnecting(Job::Options options) {
         << failure.text;
     if (rank == 0) {
       EXPECT_LT(failure.at - failure.began,
-                std::chrono::seconds(2) * slowness());
+                options.timeout + std::chrono::seconds(1) * slowness());
     }
   }
   killVictim(job);

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -260,24 +261,41 @@ TEST(StoppedTest, WhileAnotherClosesItsConnections) {
   }
 }
 
-// A rank that comes back after a pause shorter than the deadline was only slow.
+// A rank that comes back after a pause shorter than the deadline was only slow,
+// though it has read nothing meanwhile of what was sent to it.
 TEST(StoppedTest, AndGoesOnInTime) {
+  // More than any socket takes.
+  constexpr size_t kBytes = 16 << 20;
   Job::Options options;
   options.size = 2;
-  options.timeout = std::chrono::seconds(20);
+  options.timeout = std::chrono::seconds(20) * patience();
   Job job(options, [](Child& child, const std::shared_ptr<Context>& context) {
-    for (int i = 0; i < 50; i++) {
+    for (uint64_t i = 0; i < 10; i++) {
       exchangeRing(*context, i, 300000);
-      if (i == 10) {
-        child.say("now");
-      }
+    }
+    if (child.rank == kVictim) {
+      std::string bytes(kBytes, '-');
+      auto buffer = context->createUnboundBuffer(bytes.data(), kBytes);
+      buffer->recv(0, 10);
+      child.say("now");
+      child.hear();
+      buffer->waitRecv();
+      EXPECT_EQ(bytes, std::string(kBytes, 's'));
+    } else {
+      child.hear();
+      sendTo(*context, kVictim, 10, kBytes);
+    }
+    for (uint64_t i = 11; i < 50; i++) {
+      exchangeRing(*context, i, 300000);
     }
   });
   job.go();
-  job.group().expect(1, "now");
-  job.group().signal(1, SIGSTOP);
-  job.group().expect(0, "now");
-  job.group().signal(1, SIGCONT);
+  job.group().expect(kVictim, "now");
+  job.group().signal(kVictim, SIGSTOP);
+  job.group().tell(0, "stopped");
+  EXPECT_EQ(job.group().hear(0, std::chrono::milliseconds(1500)), "");
+  job.group().signal(kVictim, SIGCONT);
+  job.group().tell(kVictim, "go on");
   for (int rank = 0; rank < 2; rank++) {
     const Failure failure = job.failure(rank, std::chrono::seconds(20));
     EXPECT_EQ(failure.type, "none") << failure.text;

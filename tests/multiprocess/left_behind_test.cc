@@ -1,17 +1,16 @@
 // What is left of shared memory when a rank was killed in the middle of a
 // collective, and the others have let go of their contexts: nothing.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <sched.h>
+#include <sys/mount.h>
 
 #include <csignal>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "gloo/allreduce.h"
 #include "gloo/common/error.h"
@@ -21,7 +20,10 @@
 #include "gloo/transport/auto/device.h"
 #include "gloo/transport/shm/allocate.h"
 #include "gloo/transport/shm/device.h"
+#include "tests/support/namespaces.h"
+#include "tests/support/process_group.h"
 #include "tests/support/spawn.h"
+#include "tests/support/transports.h"
 
 GLOO_NAMESPACE_BEGIN
 namespace test {
@@ -85,47 +87,34 @@ void reduceUntilKilled(int rank, const std::string& path, DevicePtr device) {
   }
 }
 
-int survive(int rank, const std::string& path,
-            const std::function<DevicePtr()>& maker) {
-  reduceUntilKilled(rank, path, maker());
-  const int mapped = linesWith("/proc/self/maps", "memfd:gloo");
-  const int open = openMemory();
-  if (mapped != 0 || open != 0) {
-    fprintf(stderr, "rank %d: %d mappings, %d descriptors\n", rank, mapped,
-            open);
-    return 1;
-  }
-  return 0;
+void survive(int rank, const std::string& path, DevicePtr device) {
+  reduceUntilKilled(rank, path, std::move(device));
+  EXPECT_EQ(linesWith("/proc/self/maps", "memfd:gloo"), 0) << "rank " << rank;
+  EXPECT_EQ(openMemory(), 0) << "rank " << rank;
 }
 
+// Where no other process makes sockets or files, which are named for nobody.
 void checkKilled(const std::function<DevicePtr()>& maker) {
   const ScratchDirectory directory;
-  const int files = filesInShm();
-  const int sockets = unixSockets();
-  std::vector<pid_t> pids;
-  for (int rank = 0; rank < kSize; rank++) {
-    pids.push_back(::fork());
-    if (pids.back() == 0) {
-      int status = 2;
-      try {
-        status = survive(rank, directory.path(), maker);
-      } catch (const std::exception& e) {
-        fprintf(stderr, "rank %d: %s\n", rank, e.what());
-      }
-      ::_exit(status);
-    }
-  }
-  for (int rank = 0; rank < kSize; rank++) {
-    int status = -1;
-    const pid_t pid = pids[static_cast<size_t>(rank)];
-    ASSERT_EQ(::waitpid(pid, &status, 0), pid);
-    EXPECT_EQ(status, rank == kVictim ? SIGKILL : 0) << "rank " << rank;
-  }
-  EXPECT_EQ(filesInShm(), files);
-  EXPECT_EQ(unixSockets(), sockets);
+  ProcessGroup alone(1, [&](Child&) {
+    enter(CLONE_NEWNET | CLONE_NEWNS);
+    setLoopback(true);
+    ASSERT_EQ(::mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr), 0);
+    ASSERT_EQ(::mount("", "/dev/shm", "tmpfs", 0, nullptr), 0);
+    ProcessGroup ranks(kSize, [&](Child& child) {
+      survive(child.rank, directory.path(), maker());
+    });
+    const Outcome outcome = ranks.join(kVictim, std::chrono::seconds(30));
+    EXPECT_TRUE(outcome.killedBy(SIGKILL)) << outcome.str();
+    ranks.joinAll(std::chrono::seconds(30));
+    EXPECT_EQ(filesInShm(), 0);
+    EXPECT_EQ(unixSockets(), 0);
+  });
+  alone.joinAll();
 }
 
 TEST(LeftBehindTest, NothingAfterAKill) {
+  SKIP_IF_MISSING("namespaces", whyWithout(CLONE_NEWNET | CLONE_NEWNS));
   checkKilled([] { return transport::shm::CreateDevice(); });
   checkKilled([] { return transport::CreateDevice(); });
 }

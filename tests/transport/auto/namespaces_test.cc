@@ -2,12 +2,9 @@
 // containers, other users, limits.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +20,7 @@
 #include "gloo/internal/mesh.h"
 #include "gloo/rendezvous/file_store.h"
 #include "gloo/transport/tcp/device.h"
+#include "tests/support/namespaces.h"
 #include "tests/support/process_group.h"
 #include "tests/support/spawn.h"
 #include "tests/support/transports.h"
@@ -34,33 +32,6 @@ namespace {
 
 std::string linkTo(transport::Context& context, int peer) {
   return internal::Channel::of(context).linkName(peer);
-}
-
-// Why this machine does not let us do it; empty: it does.
-std::string whyWithout(int namespaces) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::_exit(::unshare(namespaces) == 0 ? 0 : errno);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return status == 0
-             ? ""
-             : std::string("unshare: ") + std::strerror(WEXITSTATUS(status));
-}
-
-void enter(int namespaces) {
-  ASSERT_EQ(::unshare(namespaces), 0) << std::strerror(errno);
-}
-
-// A new network has none that is up; one that is down loses all that is sent.
-void setLoopback(bool up) {
-  const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  ifreq request{};
-  std::strcpy(request.ifr_name, "lo");
-  request.ifr_flags = static_cast<short>(up ? IFF_UP : 0);
-  ASSERT_EQ(::ioctl(socket, SIOCSIFFLAGS, &request), 0);
-  ::close(socket);
 }
 
 // A namespace of processes is entered by children only.

@@ -120,14 +120,15 @@ class Objects {
 };
 
 // In all ranks together, which are threads. Now and then more messages than
-// ever before are on their way, and the memory for them grows: but not each
-// time. (Each rank has several pools that do so a few times: there are enough
-// rounds that one is without.)
+// ever before are on their way, and the memory for them grows: but that ends.
+// (Each rank has several pools that do so a few times, in different rounds: on
+// a busy host up to three of these.)
 constexpr int kRounds = 15;
+constexpr int kQuiet = 10;
 
 void expectQuiet(const ContextPtr& context, int count) {
   Objects objects(context, count);
-  std::vector<uint64_t> least(objects.all().size(), UINT64_MAX);
+  std::vector<int> quiet(objects.all().size());
   const auto& device = *context->getDevice();
   for (auto& object : objects.all()) {
     SCOPED_TRACE(MakeString(object.name, " of ", count));
@@ -139,7 +140,7 @@ void expectQuiet(const ContextPtr& context, int count) {
     if (round == 1) {
       registered = internal::statisticsOf(device).registrations;
     }
-    for (size_t i = 0; i < least.size(); i++) {
+    for (size_t i = 0; i < quiet.size(); i++) {
       const uint64_t before =
           allocations() + internal::statisticsOf(device).allocations;
       for (int run = 0; run < 5; run++) {
@@ -147,12 +148,12 @@ void expectQuiet(const ContextPtr& context, int count) {
       }
       const uint64_t after =
           allocations() + internal::statisticsOf(device).allocations;
-      least[i] = std::min(least[i], after - before);
+      quiet[i] += after == before ? 1 : 0;
     }
   }
   EXPECT_EQ(registered, internal::statisticsOf(device).registrations);
-  for (size_t i = 0; i < least.size(); i++) {
-    EXPECT_EQ(0u, least[i]) << objects.all()[i].name << " of " << count;
+  for (size_t i = 0; i < quiet.size(); i++) {
+    EXPECT_GE(quiet[i], kQuiet) << objects.all()[i].name << " of " << count;
   }
   BarrierAllToAll(context).run();  // others still count
 }

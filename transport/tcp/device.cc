@@ -19,7 +19,7 @@ Wanted wantedBy(const struct attr& attr) {
   wanted.family = attr.ai_family;
   if (attr.ai_fd >= 0) {
     wanted.address = base::localAddress(attr.ai_fd);
-    if (wanted.address.length() == 0) {
+    if (wanted.address.port() == 0) {  // bound ones have one
       GLOO_THROW_INVALID_OPERATION_EXCEPTION("attr.ai_fd = ", attr.ai_fd,
                                              " is not a bound socket");
     }

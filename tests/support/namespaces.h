@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <functional>
 #include <string>
 
 #include "gloo/config.h"
@@ -33,6 +35,21 @@ inline std::string whyWithout(int namespaces) {
 
 inline void enter(int namespaces) {
   ASSERT_EQ(::unshare(namespaces), 0) << std::strerror(errno);
+}
+
+// A namespace of processes is entered by children only; one that a child has
+// entered is gone with it.
+inline void inChild(const std::function<void()>& body) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    body();
+    std::fflush(nullptr);
+    ::_exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 // A new network has none that is up; one that is down loses all that is sent.

@@ -129,6 +129,8 @@ int queryPort(ibv_context*, uint8_t number, ibv_port_attr* attr) {
   attr->active_mtu = port.mtu;
   attr->gid_tbl_len = gidsOf(port);
   attr->max_msg_sz = port.maxMessageBytes;
+  attr->active_speed = port.speed;
+  attr->active_width = port.width;
   attr->pkey_tbl_len = static_cast<uint16_t>(port.partitions.size());
   attr->lid = port.lid;
   attr->link_layer =

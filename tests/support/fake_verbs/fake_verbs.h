@@ -29,6 +29,9 @@ struct FakePort {
   uint16_t lid = 0;
   ibv_mtu mtu = IBV_MTU_4096;
   uint32_t maxMessageBytes = 1 << 30;
+  // As devices encode them; 0: neither is known.
+  uint8_t speed = 0;
+  uint8_t width = 0;
   // Every address is a GID of each of these versions of RoCE (on InfiniBand as
   // itself); an empty one leaves its places empty.
   std::vector<std::string> addresses = {"fe80::1", "::ffff:10.0.0.1"};

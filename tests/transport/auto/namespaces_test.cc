@@ -34,20 +34,6 @@ std::string linkTo(transport::Context& context, int peer) {
   return internal::Channel::of(context).linkName(peer);
 }
 
-// A namespace of processes is entered by children only.
-void inChild(const std::function<void()>& body) {
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    body();
-    std::fflush(nullptr);
-    ::_exit(testing::Test::HasFailure() ? 1 : 0);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
-}
-
 class NamespacesTest : public testing::Test {
  protected:
   using Rank = std::function<void(int rank)>;

@@ -247,6 +247,42 @@ TEST_P(BoundTest, ABufferIsReplacedWhileThePeerSends) {
   });
 }
 
+TEST_P(BoundTest, SendsOfABufferInDebugModeAreLogged) {
+  run(2, [](const ContextPtr& context) {
+    auto& pair = *context->getPair(1 - context->rank);
+    std::vector<char> bytes(24);
+    if (context->rank == 1) {
+      auto buffer = pair.createRecvBuffer(3, bytes.data(), bytes.size());
+      signal(context, 0);  // from now on a send may be a short cut
+      for (int i = 0; i < 4; i++) {
+        buffer->waitRecv();
+      }
+      meet(context);
+      return;
+    }
+    auto buffer = pair.createSendBuffer(3, bytes.data(), bytes.size());
+    awaitSignal(context, 1);
+    const auto logOf = [&](LogLevel level, bool debug) {
+      const LogLevel before = logLevel();
+      setLogLevel(level);
+      testing::internal::CaptureStderr();
+      buffer->setDebug(debug);
+      buffer->send(8, 16);
+      buffer->waitSend();
+      setLogLevel(before);
+      return testing::internal::GetCapturedStderr();
+    };
+    const std::string line = "slot 3: send of 16 bytes to rank 1";
+    for (const bool debug : {true, false}) {
+      const std::string log = logOf(LogLevel::DEBUG, debug);
+      EXPECT_EQ(log.find(line) != std::string::npos, debug) << log;
+    }
+    EXPECT_EQ(logOf(LogLevel::INFO, true).find(line), std::string::npos);
+    EXPECT_EQ(logOf(LogLevel::INFO, false).find(line), std::string::npos);
+    meet(context);
+  });
+}
+
 GLOO_CONTRACT_SUITE(BoundTest);
 
 }  // namespace

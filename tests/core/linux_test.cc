@@ -32,13 +32,36 @@ TEST(Linux, AMatchOfEverythingListsAllDevicesInOrder) {
   EXPECT_EQ(all, std::vector<std::string>(names.begin(), names.end()));
 }
 
-TEST(Linux, NetworkDevicesHaveTheNetworkClass) {
-  for (const auto& device : gloo::pciDevices(gloo::kPCIClassNetwork)) {
+// All devices whose class code begins so.
+std::vector<std::string> ofClass(const std::string& begin) {
+  std::vector<std::string> devices;
+  for (const auto& device : namesIn("/sys/bus/pci/devices")) {
     std::ifstream file("/sys/bus/pci/devices/" + device + "/class");
     std::string text;
-    file >> text;
-    EXPECT_EQ(text.substr(0, 4), "0x02") << device;
+    if (file >> text && text.compare(0, begin.size(), begin) == 0) {
+      devices.push_back(device);
+    }
   }
+  return devices;
+}
+
+TEST(Linux, DevicesOfAKindHaveItsClass) {
+  const gloo::PCIClassMatch bridges{0x060000, 0xff0000};
+  EXPECT_EQ(gloo::pciDevices(bridges), ofClass("0x06"));
+  EXPECT_EQ(gloo::pciDevices(gloo::kPCIClassNetwork), ofClass("0x02"));
+  EXPECT_EQ(gloo::pciDevices(gloo::kPCIClass3D), ofClass("0x0302"));
+}
+
+// Codes of the PCI Code and ID Assignment Specification.
+TEST(Linux, KindsAreTheirClassCodes) {
+  const auto matches = [](gloo::PCIClassMatch match, int code) {
+    return (code & match.mask) == match.value;
+  };
+  EXPECT_TRUE(matches(gloo::kPCIClass3D, 0x030200));
+  EXPECT_FALSE(matches(gloo::kPCIClass3D, 0x030000));  // VGA
+  EXPECT_TRUE(matches(gloo::kPCIClassNetwork, 0x020000));
+  EXPECT_TRUE(matches(gloo::kPCIClassNetwork, 0x020700));  // InfiniBand
+  EXPECT_FALSE(matches(gloo::kPCIClassNetwork, 0x060000));
 }
 
 TEST(Linux, NoDeviceHasAClassOutsideTheMask) {

@@ -349,6 +349,26 @@ TEST_P(CollectivesTest, ListsOfBuffersAreInputs) {
   });
 }
 
+TEST_P(CollectivesTest, ListsOfBuffersAreOutputs) {
+  run(2, [](const ContextPtr& context) {
+    std::vector<int> one(5, context->rank);
+    std::vector<int> two(5, 10);
+    std::vector<std::shared_ptr<transport::UnboundBuffer>> buffers{
+        context->createUnboundBuffer(one.data(), 20),
+        context->createUnboundBuffer(two.data(), 20)};
+    AllreduceOptions opts(context);
+    opts.setOutputs<int>(buffers);
+    opts.setReduceFunction(
+        static_cast<void (*)(void*, const void*, const void*, size_t)>(
+            &sum<int>));
+    allreduce(opts);
+    EXPECT_EQ(std::vector<int>(5, 21), one);
+    EXPECT_EQ(one, two);
+    opts.setOutputs(std::vector<int*>{two.data()}, 5);
+    EXPECT_EQ(1, buffers[0].use_count());  // given back
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(, CollectivesTest, ::testing::ValuesIn(transports()),
                          [](const auto& info) { return info.param.name; });
 

@@ -18,8 +18,8 @@ namespace {
 // That nobody uses at the moment. Callers have a handful of shapes each; more
 // are found again quickly enough.
 constexpr size_t kMaxPlans = 128;
-// Of those, how many with lists of counts: where these are others each time,
-// the rest is to stay.
+// Of those, how many with lists of counts, where there is no room for all: if
+// they are others each time, the rest is to stay.
 constexpr size_t kMaxListedPlans = kMaxPlans / 2;
 // Of all of them, where there are more than a few: a step takes some 60 bytes.
 constexpr size_t kMaxIdleActions = 1 << 20;
@@ -105,10 +105,10 @@ Lease State::checkOutAny(const Request& request, uint64_t slot) {
                                      selection_, channel_.eagerBytes())) {
     Scratch stale;
     Scratch scratch;
-    Plan* const plan =
-        tryToCheckOut(request, slot, std::move(made), scratch, stale);
+    Plan* const plan = tryToCheckOut(request, slot, made, scratch, stale);
     if (plan != nullptr) {
       Lease lease(*this, *plan, std::move(scratch));
+      stale = Scratch();  // before there is more
       lease.makeScratch();
       return lease;
     }
@@ -116,11 +116,11 @@ Lease State::checkOutAny(const Request& request, uint64_t slot) {
 }
 
 Plan* State::tryToCheckOut(const Request& request, uint64_t slot,
-                           std::unique_ptr<Plan> made, Scratch& scratch,
+                           std::unique_ptr<Plan>& made, Scratch& scratch,
                            Scratch& stale) {
   MutexLock lock(mutex_);
   refuseIfPlanned(request, slot);
-  Plan* const plan = planFor(request, std::move(made));
+  Plan* const plan = planFor(request, made);
   if (plan == nullptr) {
     return nullptr;
   }
@@ -143,6 +143,7 @@ Scratch State::scratchOf(size_t bytes) {
     MutexLock lock(mutex_);
     return scratch_.take(bytes, stale);
   }();
+  stale = Scratch();  // before there is more
   return scratch.bytes() > 0 ? std::move(scratch)
                              : makeScratch(channel_, bytes);
 }
@@ -210,7 +211,7 @@ Request State::overLinks(const Request& wanted) const {
   return request;
 }
 
-Plan* State::planFor(const Request& request, std::unique_ptr<Plan> made) {
+Plan* State::planFor(const Request& request, std::unique_ptr<Plan>& made) {
   const auto serves = [&](const Plan& plan) {
     return !plan.inUse && plan.serves(request);
   };
@@ -230,13 +231,14 @@ Plan* State::planFor(const Request& request, std::unique_ptr<Plan> made) {
   return nullptr;
 }
 
-// The one that was not used for longest.
+// The one that was not used for longest; of those with lists, where these have
+// more than their share.
 std::unique_ptr<Plan> State::takeSurplus() {
-  const bool any = idle_ > kMaxPlans ||
-                   (idleActions_ > kMaxIdleActions && idle_ > kFewPlans);
-  if (!any && idleListed_ <= kMaxListedPlans) {
+  if (idle_ <= kMaxPlans &&
+      (idleActions_ <= kMaxIdleActions || idle_ <= kFewPlans)) {
     return nullptr;
   }
+  const bool any = idleListed_ <= kMaxListedPlans;
   auto oldest = plans_.end();
   for (auto it = plans_.begin(); it != plans_.end(); ++it) {
     if (!(*it)->inUse && (any || (*it)->isListed()) &&

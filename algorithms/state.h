@@ -173,7 +173,7 @@ class State final : public internal::CollectiveState,
   Lease checkOutAny(const Request& request, uint64_t slot);
   // Null: there is no plan for it yet.
   Plan* tryToCheckOut(const Request& request, uint64_t slot,
-                      std::unique_ptr<Plan> made, Scratch& scratch,
+                      std::unique_ptr<Plan>& made, Scratch& scratch,
                       Scratch& stale);
   Scratch scratchOf(size_t bytes);
   void checkIn(Plan& plan, Scratch scratch, Scratch copies);
@@ -186,9 +186,9 @@ class State final : public internal::CollectiveState,
   }
   void refuseIfPlanned(const Request& request, uint64_t slot) const
       GLOO_REQUIRES(mutex_);
-  // One that nobody uses: else `made`, which may be null, as the result is
-  // then.
-  Plan* planFor(const Request& request, std::unique_ptr<Plan> made)
+  // One that nobody uses: else `made`, which it takes and which may be null, as
+  // the result is then.
+  Plan* planFor(const Request& request, std::unique_ptr<Plan>& made)
       GLOO_REQUIRES(mutex_);
   void nowIdle(Plan& plan) GLOO_REQUIRES(mutex_);
   void notIdle(const Plan& plan) GLOO_REQUIRES(mutex_);  // used, or gone

@@ -30,6 +30,14 @@ Request requestBy(const char* algorithm, size_t count) {
   return request;
 }
 
+Arguments inPlace(std::vector<int64_t>& data) {
+  Arguments arguments;
+  arguments.input = arguments.output = data.data();
+  arguments.prefix = kAllreduceSlotPrefix;
+  arguments.timeout = milliseconds(10000);
+  return arguments;
+}
+
 void spinUntil(steady_clock::time_point at) {
   while (steady_clock::now() < at) {
     std::this_thread::yield();
@@ -197,11 +205,8 @@ TEST(WithoutALane, ACallThatDoesNotBeginIsTakenBack) {
   NoMemoryToBegin channel(world.channel(0));
   State state(channel, {}, "");
   std::vector<int64_t> data(10);
-  Arguments arguments;
-  arguments.input = arguments.output = data.data();
-  arguments.prefix = kAllreduceSlotPrefix;
+  Arguments arguments = inPlace(data);
   arguments.tag = 7;
-  arguments.timeout = milliseconds(10000);
   Request request = requestBy(nullptr, data.size());
   request.inPlace = true;
   EXPECT_THROW(state.run(request, arguments), std::bad_alloc);
@@ -238,10 +243,7 @@ TEST(Deadline, BeginsBeforeMemoryIsRegistered) {
   SlowMemory channel(world.channel(0));
   State state(channel, {}, "");
   std::vector<int64_t> data(100000);
-  Arguments arguments;
-  arguments.input = arguments.output = data.data();
-  arguments.prefix = kAllreduceSlotPrefix;
-  arguments.timeout = milliseconds(10000);
+  const Arguments arguments = inPlace(data);
   Request request = requestBy("ring", data.size());
   request.inPlace = true;
   EXPECT_THROW(state.run(request, arguments), TimeoutException);

@@ -97,7 +97,8 @@ void survive(int rank, const std::string& path, DevicePtr device) {
 void checkKilled(const std::function<DevicePtr()>& maker) {
   const ScratchDirectory directory;
   ProcessGroup alone(1, [&](Child&) {
-    enter(CLONE_NEWNET | CLONE_NEWNS);
+    // (Else what follows would be of the whole machine.)
+    ASSERT_NO_FATAL_FAILURE(enter(CLONE_NEWNET | CLONE_NEWNS));
     setLoopback(true);
     ASSERT_EQ(::mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr), 0);
     ASSERT_EQ(::mount("", "/dev/shm", "tmpfs", 0, nullptr), 0);

@@ -40,7 +40,7 @@ TEST(LimitsTest, WhicheverDescriptorIsTheOneTooMany) {
       const auto store =
           std::make_shared<rendezvous::FileStore>(directory.path());
       const auto context = std::make_shared<rendezvous::Context>(child.rank, 2);
-      context->setTimeout(std::chrono::seconds(1) * patience());
+      context->setTimeout(std::chrono::seconds(5) * patience());
       if (child.rank == 0) {
         leaveDescriptors(spare);
       }

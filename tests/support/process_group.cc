@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <exception>
 #include <stdexcept>
 
 #include "gloo/common/string.h"
@@ -186,7 +187,8 @@ void ProcessGroup::start(int rank, const Body& body) {
 }
 
 ProcessGroup::~ProcessGroup() {
-  const bool known = ::testing::Test::HasFailure();
+  const bool known =
+      ::testing::Test::HasFailure() || std::uncaught_exceptions() > 0;
   for (int rank = 0; rank < size(); rank++) {
     if (members_[rank].pid > 0 && !members_[rank].joined) {
       EXPECT_TRUE(members_[rank].killed || known)
@@ -272,16 +274,23 @@ Outcome ProcessGroup::joinUntil(int rank, std::chrono::nanoseconds until) {
   return outcome;
 }
 
+void ProcessGroup::expectEnd(int rank, milliseconds limit) {
+  expectEndUntil(rank, now() + hangLimit(limit));
+}
+
 void ProcessGroup::joinAll(milliseconds limit) {
   const auto until = now() + hangLimit(limit);
   for (int rank = 0; rank < size(); rank++) {
-    if (members_[rank].joined) {
-      continue;
+    if (!members_[rank].joined) {
+      expectEndUntil(rank, until);
     }
-    const Outcome outcome = joinUntil(rank, until);
-    EXPECT_TRUE(outcome.exitedWith(0))
-        << "rank " << rank << ": " << outcome.str();
   }
+}
+
+void ProcessGroup::expectEndUntil(int rank, std::chrono::nanoseconds until) {
+  const Outcome outcome = joinUntil(rank, until);
+  EXPECT_TRUE(outcome.exitedWith(0))
+      << "rank " << rank << ": " << outcome.str();
 }
 
 }  // namespace test

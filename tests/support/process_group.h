@@ -94,7 +94,8 @@ class ProcessGroup {
 
   // Waits for the end of one child, all of them within the limit.
   Outcome join(int rank, std::chrono::milliseconds limit);
-  // Fails the test unless all remaining children exit with 0.
+  // Fails the test unless the child exits with 0, or all remaining ones.
+  void expectEnd(int rank, std::chrono::milliseconds limit);
   void joinAll(std::chrono::milliseconds limit = std::chrono::seconds(60));
 
  private:
@@ -109,6 +110,7 @@ class ProcessGroup {
   };
   void start(int rank, const Body& body);
   Outcome joinUntil(int rank, std::chrono::nanoseconds until);
+  void expectEndUntil(int rank, std::chrono::nanoseconds until);
   static void closeFds(Member& member);
 
   std::vector<Member> members_;

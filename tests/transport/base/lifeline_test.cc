@@ -162,7 +162,7 @@ TEST(Lifelines, TheDeathOfAProcessReachesEveryRankWithinASecond) {
     group.tellAll("end");
     for (int rank = 0; rank < size; rank++) {
       if (rank != 1) {
-        EXPECT_TRUE(group.join(rank, seconds(20)).exitedWith(0));
+        group.expectEnd(rank, seconds(20));
       }
     }
   }
@@ -198,7 +198,7 @@ TEST(Lifelines, ARankWithoutMemoryForTheNewsIsToldThat) {
   EXPECT_EQ("knows", group.hear(0, seconds(20)));
   EXPECT_TRUE(group.join(1, seconds(5)).killedBy(SIGKILL));
   group.tellAll("end");
-  EXPECT_TRUE(group.join(0, seconds(20)).exitedWith(0));
+  group.expectEnd(0, seconds(20));
 }
 
 #endif
@@ -330,8 +330,8 @@ TEST(Lifelines, ADeadRanksChildrenDoNotHideItsDeath) {
   EXPECT_LT(now() - start, seconds(1) * slowness());
   group.tellAll("end");
   EXPECT_TRUE(group.join(1, seconds(5)).killedBy(SIGKILL));
-  EXPECT_TRUE(group.join(0, seconds(20)).exitedWith(0));
-  EXPECT_TRUE(group.join(2, seconds(20)).exitedWith(0));
+  group.expectEnd(0, seconds(20));
+  group.expectEnd(2, seconds(20));
 }
 
 TEST(Lifelines, IdleOnesUseNoProcessorTime) {

@@ -22,6 +22,8 @@ constexpr int kMaxDepth = 8;
 constexpr double kMaxSeconds = 1000;
 constexpr double kMaxBytes = 1e15;
 constexpr double kMaxRanks = 1 << 20;
+// Shorter ones are all head, and of a long vector too many to plan.
+constexpr double kLeastSegment = 4096;
 
 [[noreturn]] void wrong(const std::string& where, const std::string& what) {
   throw InvalidOperationException(
@@ -36,12 +38,25 @@ std::string shown(const json& value) {
   return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
 }
 
+// A name, without quotes.
+std::string shownName(const std::string& name) {
+  const std::string text = shown(name);
+  return text.substr(1, text.size() - (text.back() == '"' ? 2 : 1));
+}
+
+std::string boundText(double bound) {
+  constexpr double kMostExact = 1e15;
+  return bound == std::floor(bound) && std::abs(bound) <= kMostExact
+             ? std::to_string(static_cast<int64_t>(bound))
+             : MakeString(bound);
+}
+
 double numberOf(const json& value, const std::string& where, double least,
                 double most) {
   const double number = value.is_number() ? value.get<double>() : NAN;
   if (!(number >= least && number <= most)) {
-    wrong(where, MakeString("expected a number from ", least, " to ", most,
-                            ", found ", shown(value)));
+    wrong(where, MakeString("expected a number from ", boundText(least), " to ",
+                            boundText(most), ", found ", shown(value)));
   }
   return number;
 }
@@ -90,7 +105,7 @@ std::string transportOf(const json& name, const std::string& where) {
 Collective collectiveNamed(const std::string& name, const std::string& where) {
   const auto collective = findCollective(name);
   if (!collective) {
-    wrong(where, noCollective(name));
+    wrong(where, noCollective(shownName(name)));
   }
   return *collective;
 }
@@ -151,8 +166,9 @@ DirectParameters directOf(const json& object, DirectParameters direct,
     const json& most =
         member(object, "most_bytes", json::value_t::object, where);
     for (const auto& item : most.items()) {
+      const Collective collective =
+          collectiveNamed(item.key(), where + ".most_bytes");
       const std::string place = where + ".most_bytes." + item.key();
-      const Collective collective = collectiveNamed(item.key(), place);
       if (!hasDirect(collective)) {
         wrong(place, "it never runs in memory that all ranks have mapped");
       }
@@ -185,26 +201,28 @@ Entry entryOf(const json& object, const std::string& where) {
     return numberOf(object.value(name, json()), where + "." + name, 0,
                     kMaxSeconds);
   };
-  const auto whole = [&](const char* name, double most) {
-    return wholeNumberOf(object.value(name, json()), where + "." + name, 1,
+  const auto whole = [&](const char* name, double least, double most) {
+    return wholeNumberOf(object.value(name, json()), where + "." + name, least,
                          most);
   };
   Entry entry;
   entry.transport = transportOf(
       member(object, "transport", json::value_t::string, where), where);
-  entry.ranks = static_cast<int>(whole("ranks", kMaxRanks));
+  entry.ranks = static_cast<int>(whole("ranks", 1, kMaxRanks));
   entry.link.latency = seconds("latency");
   entry.link.overhead = seconds("overhead");
   entry.link.gap = seconds("gap");
   entry.link.gapPerByte = seconds("gap_per_byte");
   entry.reducePerByte = seconds("reduce_per_byte");
   entry.copyPerByte = seconds("copy_per_byte");
-  entry.segmentBytes = static_cast<size_t>(whole("segment_bytes", kMaxBytes));
+  entry.segmentBytes =
+      static_cast<size_t>(whole("segment_bytes", kLeastSegment, kMaxBytes));
   if (object.contains("best")) {
     const json& best = member(object, "best", json::value_t::object, where);
     for (const auto& item : best.items()) {
+      const Collective collective =
+          collectiveNamed(item.key(), where + ".best");
       const std::string place = where + ".best." + item.key();
-      const Collective collective = collectiveNamed(item.key(), place);
       entry.best[collective] = tableOf(item.value(), collective, place);
     }
   }

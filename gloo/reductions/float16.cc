@@ -24,8 +24,8 @@ struct Float16 {
     return half_detail::float16FromFloat(value);
   }
 
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || \
-    HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_NEON
+// (Of x86's targets, the better ones have the lower numbers.)
+#if (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2) || HWY_TARGET == HWY_NEON
   // In hardware: exact, and rounded to nearest even.
   template <class D, class V>
   static HWY_INLINE auto promote(D d, V bits) {

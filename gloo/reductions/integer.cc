@@ -39,8 +39,8 @@ HWY_INLINE V multiply(hwy::SizeTag<1>, D d, V a, V b) {
 
 template <class D, class V>
 HWY_INLINE V multiply(hwy::SizeTag<8>, D d, V a, V b) {
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL || \
-    HWY_TARGET == HWY_EMU128
+// (Of x86's targets, the better ones have the lower numbers.)
+#if (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3) || HWY_TARGET == HWY_EMU128
   (void)d;
   return a * b;
 #else

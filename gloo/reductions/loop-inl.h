@@ -117,7 +117,8 @@ HWY_INLINE V apply(const Operation& operation, D d, V a, V b) {
   return result;
 }
 
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+// (Of x86's targets, the better ones have the lower numbers.)
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 // Masked accesses touch no memory outside the mask.
 template <class Operation, class D, class Places, typename T>
 HWY_INLINE void transformPart(const Operation& operation, D d,

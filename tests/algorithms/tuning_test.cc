@@ -260,6 +260,10 @@ TEST(TuningFile, WhatIsWrongIsNamedWithItsPlace) {
       {file(network("tcp", 2, ", \"latency\": 1e300")), "latency"},
       {file(network("tcp", 2, ", \"latency\": 1e400")), "no JSON"},
       {file(network("tcp", 2, ", \"segment_bytes\": 0")), "segment_bytes"},
+      {file(network("tcp", 2, ", \"segment_bytes\": 4095")),
+       "segment_bytes: expected a number from 4096 to 1000000000000000, "
+       "found 4095"},
+      {file(network("tcp", 2000000)), "from 1 to 1048576, found 2000000"},
       {file(network("tcp", 2, ", \"speed\": 1")), "speed"},
       {file(R"({"transport": 1})"), "transport"},
       {file(network("TCP", 2)), "networks[0].transport: expected tcp, shm"},
@@ -308,6 +312,11 @@ TEST(TuningFile, DeepNestingAndWildBytesAreErrorsOnly) {
   EXPECT_THAT(errorOf("{\"" + std::string(50000, 'x') + "\": 1}"),
               HasSubstr("unknown member"));
   EXPECT_LT(errorOf("{\"" + std::string(50000, 'x') + "\": 1}").size(), 200u);
+  const std::string longName = "\"" + std::string(50000, 'x') + "\"";
+  const std::string unknown =
+      errorOf(file(network("tcp", 2, ", \"best\": {" + longName + ": []}")));
+  EXPECT_THAT(unknown, HasSubstr("no collective 'xxx"));
+  EXPECT_LT(unknown.size(), 500u);
   EXPECT_THAT(errorOf("{\"\xff\xfe\": 1}"), HasSubstr("no JSON"));
 }
 

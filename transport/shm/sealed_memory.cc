@@ -129,11 +129,16 @@ void checkSealed(int memory, size_t bytes) {
   const bool ours = ::fstat(memory, &status) == 0 &&
                     ::fstatfs(memory, &system) == 0 &&
                     system.f_type == TMPFS_MAGIC && S_ISREG(status.st_mode);
-  if (!sealed || !ours || status.st_size != static_cast<off_t>(bytes) ||
-      static_cast<size_t>(status.st_blocks) * 512 < bytes) {
+  if (!sealed || !ours || status.st_size != static_cast<off_t>(bytes)) {
     GLOO_THROW_IO_EXCEPTION(
         "The peer has handed over memory that is not a sealed segment of ",
         bytes, " bytes: it runs another program or is broken");
+  }
+  // Its pages go when its owner frees it, whoever has it mapped.
+  if (static_cast<size_t>(status.st_blocks) * 512 < bytes) {
+    GLOO_THROW_IO_EXCEPTION("The peer has handed over a segment of ", bytes,
+                            " bytes without all of its memory: it has freed "
+                            "it since, or is broken");
   }
 }
 

@@ -47,10 +47,10 @@ std::string failureOf(const std::function<void()>& call) {
   return "";
 }
 
-void expectRefused(UniqueFd memory) {
+void expectRefused(UniqueFd memory, const char* says = "not a sealed segment") {
   const std::string why = failureOf(
       [&] { Segment::adopt(std::move(memory), kSize, makeSecret()); });
-  EXPECT_NE(why.find("not a sealed segment"), std::string::npos) << why;
+  EXPECT_NE(why.find(says), std::string::npos) << why;
 }
 
 TEST(SegmentTest, WhatOneEndWritesTheOtherReads) {
@@ -91,7 +91,7 @@ TEST(SegmentTest, MemoryThatCouldVanishIsRefused) {
   ASSERT_EQ(::fcntl(sparse.get(), F_ADD_SEALS,
                     F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL),
             0);
-  expectRefused(std::move(sparse));
+  expectRefused(std::move(sparse), "without all of its memory");
 
   auto small = Segment::create({16, 8 << 10}, makeSecret());
   expectRefused(UniqueFd(::dup(small->descriptor())));

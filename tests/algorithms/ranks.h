@@ -72,5 +72,17 @@ inline std::string textOf(const std::exception_ptr& error) {
   }
 }
 
+// To add vectors of int64_t; `algorithm`: null for the cheapest.
+inline Request sumRequest(const char* algorithm, size_t count) {
+  Request request;
+  request.collective = Collective::kAllreduce;
+  request.type = internal::ElementType::kInt64;
+  request.reduction = internal::Reduction::kSum;
+  request.elementSize = sizeof(int64_t);
+  request.counts.count = count;
+  request.forced = algorithm;
+  return request;
+}
+
 }  // namespace algorithms
 GLOO_NAMESPACE_END
